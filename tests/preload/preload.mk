@@ -1,0 +1,23 @@
+# The drop-in contract: programs that run under LD_PRELOAD=$LIB, their helpers and plugins.
+PT := $(BUILD)/tests/preload
+PT_FLAGS := $(filter-out -flto%,$(CFLAGS_ALL)) -fno-builtin -pthread -Wno-deprecated-declarations
+
+PT_SUITES := $(patsubst tests/preload/%.c,$(PT)/%,$(wildcard tests/preload/contract_*.c))
+PT_HELPERS := $(patsubst tests/preload/helpers/%.c,$(PT)/%,$(wildcard tests/preload/helpers/*.c))
+PT_PLUGINS := $(patsubst tests/preload/plugins/%.c,$(PT)/%.so,$(wildcard tests/preload/plugins/*.c))
+PT_COMMON := tests/preload/harness.c tests/preload/util.c
+
+TEST_BINS += $(PT_SUITES) $(PT_HELPERS) $(PT_PLUGINS)
+SUITES += $(PT_SUITES)
+
+$(PT)/contract_%: tests/preload/contract_%.c $(PT_COMMON) tests/preload/harness.h
+	@mkdir -p $(@D)
+	$(CC) $(PT_FLAGS) $< $(PT_COMMON) -o $@ -ldl
+
+$(PT)/%: tests/preload/helpers/%.c
+	@mkdir -p $(@D)
+	$(CC) $(PT_FLAGS) $< -o $@ -ldl
+
+$(PT)/%.so: tests/preload/plugins/%.c
+	@mkdir -p $(@D)
+	$(CC) $(PT_FLAGS) -fPIC -shared $< -o $@ -ldl
