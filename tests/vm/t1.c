@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * T1, the refill order, in a guest of four equal nodes.
+ *
+ *	t1 literal node|plain	4,198,400 x 196 bytes of node 3 (scaled with the node)
+ *	t1 proper node|plain	1.25 x node 3, half-free slabs waiting on the others
+ *	t1 thisnode		until NULL, with NUMASLAB_THISNODE
+ *	t1 cache		node 3 is full of page cache (the script sees to that)
+ *
+ * "node" asks through numaslab_malloc_node, "plain" through malloc on node 3's CPU.
+ */
+#include "tests/vm/guest.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT	196
+#define TARGET	3
+#define NODES	4
+#define LITERAL 4198400ul
+#define GIB_KB	1048576ul
+/* Objects that each other node is given before half of them is freed. */
+#define WAITING_KB 16384ul
+
+static void **objects; /* node 0's memory, not the allocator's */
+static size_t count;
+static bool plain;
+
+struct slots {
+	uint64_t slots, objects, any_partial, any_new, foreign_partial;
+	int entries;
+};
+
+/* The library's own counters, summed over the nodes; all 0 without the library. */
+static struct slots read_slots(void)
+{
+	struct numaslab_node_stats stats[GUEST_NODES];
+	struct slots s = {0};
+
+	if (!numaslab_stats)
+		return s;
+	s.entries = numaslab_stats(stats, GUEST_NODES);
+	for (int i = 0; i < s.entries && i < GUEST_NODES; i++) {
+		s.slots += stats[i].slots;
+		s.objects += stats[i].objects;
+		s.any_partial += stats[i].refill[NUMASLAB_ANY_PARTIAL];
+		s.any_new += stats[i].refill[NUMASLAB_ANY_NEW];
+		if (stats[i].node != TARGET && stats[i].node >= 0)
+			s.foreign_partial += stats[i].partial;
+	}
+	return s;
+}
+
+static void need_library(void)
+{
+	if (!plain && !numaslab_malloc_node)
+		die("numaslab_malloc_node is there (the library is not loaded)");
+}
+
+static void *take(int node, unsigned flags)
+{
+	char *p = plain ? malloc(OBJECT) : numaslab_malloc_node(OBJECT, node, flags);
+
+	if (p) {
+		p[0] = 1;
+		p[OBJECT - 1] = 1;
+	}
+	return p;
+}
+
+static size_t room(int node)
+{
+	return node_kb(node, "MemFree") * 1024ul / OBJECT;
+}
+
+static void prepare(size_t max)
+{
+	objects = map_pages(max * sizeof(*objects), 0);
+	pin_cpu(cpu_of_node(plain ? TARGET : 0));
+	free(malloc(1));
+}
+
+static void check_ratio(const char *what, uint64_t slots, uint64_t needed)
+{
+	double ratio = needed ? (double)slots / needed : 0;
+
+	note("%s: %lu slots for %lu objects, %.5f", what, slots, needed, ratio);
+	if (!numaslab_stats)
+		check(false, "%s: numaslab_stats is there", what);
+	else
+		check(slots && ratio <= 1.001, "%s: slots/objects %.5f <= 1.001", what, ratio);
+}
+
+/* The kernel's own evidence for the same: resident growth per object. */
+static void check_bytes(const char *what, long growth_kb, uint64_t needed, size_t class_size)
+{
+	double bytes = growth_kb * 1024.0 / needed;
+
+	check(bytes <= class_size * 1.02, "%s: %.1f resident bytes per object of class size %zu", what,
+	      bytes, class_size);
+}
+
+static void literal(void)
+{
+	size_t want = LITERAL * node_kb(TARGET, "MemTotal") / node_kb(0, "MemTotal");
+	struct tally t = {0};
+	struct slots before, after;
+	long rss, ooms = vmstat("oom_kill");
+
+	/* Scaled with the node, whose kernel's own share is not counted as reduction. */
+	if (node_kb(TARGET, "MemTotal") < (long)(GIB_KB * 9 / 10))
+		want = LITERAL * node_kb(TARGET, "MemTotal") / GIB_KB * 9 / 10;
+	else
+		want = LITERAL;
+	prepare(want);
+	before = read_slots();
+	rss = status_kb("RssAnon");
+	for (count = 0; count < want && (objects[count] = take(TARGET, 0)); count++)
+		;
+	after = read_slots();
+	rss = status_kb("RssAnon") - rss;
+	tally_objects(&t, objects, count);
+	tally_note(&t, "literal");
+	note("node %d has %ld kB free of %ld", TARGET, node_kb(TARGET, "MemFree"),
+	     node_kb(TARGET, "MemTotal"));
+	check(count == want, "literal: %zu of %zu objects", count, want);
+	check_ratio("literal", after.slots - before.slots, count);
+	check_bytes("literal", rss, count, malloc_usable_size(objects[0]));
+	check(tally_share(&t, TARGET) >= 99.9, "literal: %.3f %% on node %d, where all fit",
+	      tally_share(&t, TARGET), TARGET);
+	check(numaslab_node_of && !t.disagree, "literal: node_of and the kernel differ for %lu",
+	      t.disagree);
+	check(vmstat("oom_kill") == ooms, "literal: nobody was killed");
+}
+
+struct waiting {
+	int node;
+	size_t kept;
+	void **keep;
+};
+
+/* Leaves half-free slabs on its node, and ends, so that they are no thread's own. */
+static void *leave_half(void *arg)
+{
+	struct waiting *w = arg;
+	size_t n = WAITING_KB * 1024 / OBJECT;
+	void **own = map_pages(n * sizeof(*own), 0);
+
+	pin_cpu(cpu_of_node(w->node));
+	for (size_t i = 0; i < n; i++)
+		if (!(own[i] = take(w->node, 0)))
+			die("the waiting slabs of node %d", w->node);
+	for (size_t i = 0; i < n; i++)
+		if (i & 1)
+			free(own[i]);
+		else
+			own[w->kept++] = own[i];
+	w->keep = own;
+	return NULL;
+}
+
+static size_t leave_waiting(void)
+{
+	struct waiting w[NODES];
+	pthread_t thread;
+	size_t kept = 0;
+
+	for (int n = 0; n < NODES; n++) {
+		if (n == TARGET)
+			continue;
+		w[n] = (struct waiting){.node = n};
+		if (pthread_create(&thread, NULL, leave_half, &w[n]) || pthread_join(thread, NULL))
+			die("a thread for the waiting slabs");
+		kept += w[n].kept;
+	}
+	return kept;
+}
+
+/* Requests for the target; every fourth one is for another node, in turn. */
+static int request_node(size_t i)
+{
+	return plain || i % 4 != 3 ? TARGET : (int)(i / 4 % (NODES - 1));
+}
+
+static void proper(void)
+{
+	size_t fit = room(TARGET), ahead = fit / 4 * 5;
+	size_t want = plain ? ahead : ahead / 3 * 4, waiting, node3 = 0;
+	uint64_t left_when_new = 0;
+	bool new_seen = false;
+	struct slots start, now;
+	struct tally t = {0};
+	long rss, ooms = vmstat("oom_kill");
+
+	prepare(want);
+	waiting = leave_waiting();
+	start = read_slots();
+	rss = status_kb("RssAnon");
+	for (count = 0; count < want; count++) {
+		if (!(objects[count] = take(request_node(count), 0)))
+			break;
+		if (count % 1024 || new_seen || !numaslab_stats)
+			continue;
+		now = read_slots();
+		if (now.any_new > start.any_new) {
+			new_seen = true;
+			left_when_new = now.foreign_partial;
+		}
+	}
+	now = read_slots();
+	rss = status_kb("RssAnon") - rss;
+	note("proper: %lu foreign partial slabs waiting, %lu when the first new foreign slab was made",
+	     start.foreign_partial, left_when_new);
+	note("proper: ladder any_partial %lu, any_new %lu", now.any_partial - start.any_partial,
+	     now.any_new - start.any_new);
+	check(count == want, "proper: %zu of %zu objects, 1.25 times what fits node %d", count, want,
+	      TARGET);
+	check_ratio("proper", now.slots - start.slots, count - waiting);
+	check_bytes("proper", rss, count - waiting, malloc_usable_size(objects[0]));
+	check(new_seen && left_when_new <= start.foreign_partial / 50,
+	      "proper: no new foreign slab while foreign partial slabs wait (%lu of %lu left)",
+	      left_when_new, start.foreign_partial);
+	/* Where those asked of the target went; move_pages tells. */
+	for (size_t i = 0; i < count; i++)
+		if (request_node(i) == TARGET)
+			objects[node3++] = objects[i];
+	tally_objects(&t, objects, node3);
+	tally_note(&t, "proper, asked of node 3");
+	check(t.on[TARGET] >= fit * OBJECT / malloc_usable_size(objects[0]) * 90 / 100,
+	      "proper: node %d is filled first (%lu objects, %zu kB were free for %zu)", TARGET,
+	      t.on[TARGET], fit * OBJECT / 1024, fit);
+	check(!t.on[GUEST_NODES], "proper: each object is on some node");
+	check(numaslab_node_of && !t.disagree, "proper: node_of and the kernel differ for %lu",
+	      t.disagree);
+	check(vmstat("oom_kill") == ooms, "proper: nobody was killed");
+}
+
+static size_t fill_thisnode(size_t from, size_t max)
+{
+	size_t i;
+
+	errno = 0;
+	for (i = from; i < max && (objects[i] = take(TARGET, NUMASLAB_THISNODE)); i++)
+		;
+	return i;
+}
+
+static void thisnode(void)
+{
+	size_t max = node_kb(TARGET, "MemTotal") * 1024ul / OBJECT * 5 / 4, fit = room(TARGET), again;
+	struct tally t = {0}, t2 = {0};
+	long ooms = vmstat("oom_kill");
+	int error;
+	void *p;
+
+	prepare(max);
+	count = fill_thisnode(0, max);
+	error = errno;
+	tally_objects(&t, objects, count);
+	tally_note(&t, "thisnode");
+	note("node %d: room for %zu at the start, %zu given, %ld kB left", TARGET, fit, count,
+	     node_kb(TARGET, "MemFree"));
+	check(count < max && error == ENOMEM, "thisnode: ENOMEM at exhaustion (%zu given, errno %d)",
+	      count, error);
+	check(count >= fit * OBJECT / malloc_usable_size(objects[0]) * 85 / 100,
+	      "thisnode: only at exhaustion (%zu given)", count);
+	check(t.on[TARGET] == t.total, "thisnode: all %lu on node %d", t.on[TARGET], TARGET);
+	p = take(TARGET, 0);
+	check(p && landing_of(p) >= 0, "thisnode: the same without the flag gives another node's");
+	free(p);
+	for (size_t i = 0; i < count / 2; i++)
+		free(objects[i]);
+	again = fill_thisnode(0, count / 4);
+	check(again == count / 4, "thisnode: works again after freeing half (%zu)", again);
+	tally_objects(&t2, objects, again);
+	check(again && t2.on[TARGET] == again, "thisnode: and again on node %d alone", TARGET);
+	check(vmstat("oom_kill") == ooms, "thisnode: nobody was killed");
+}
+
+static void cache(bool gate)
+{
+	size_t want = node_kb(TARGET, "MemTotal") * 1024ul / 8 / OBJECT;
+	struct tally t = {0};
+	double share;
+
+	plain = true;
+	prepare(want);
+	note("cache: node %d has %ld kB free and %ld kB of file pages", TARGET,
+	     node_kb(TARGET, "MemFree"), node_kb(TARGET, "FilePages"));
+	for (count = 0; count < want && (objects[count] = take(TARGET, 0)); count++)
+		;
+	tally_objects(&t, objects, count);
+	tally_note(&t, "cache");
+	share = tally_share(&t, TARGET);
+	if (!gate) {
+		check(share <= 50, "cache: libc's memory goes elsewhere, so this tells them apart (%.1f %% "
+				   "on node %d)", share, TARGET);
+		return;
+	}
+	check(count == want, "cache: %zu of %zu objects", count, want);
+	check(share >= 90, "cache: reclaimable page cache is no exhaustion: %.1f %% on node %d", share,
+	      TARGET);
+	check(numaslab_node_of && !t.disagree, "cache: node_of and the kernel differ for %lu",
+	      t.disagree);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "", *how = argc > 2 ? argv[2] : "node";
+
+	guest_start();
+	plain = !strcmp(how, "plain");
+	if (!strcmp(what, "cache")) {
+		cache(strcmp(how, "libc"));
+		return 0;
+	}
+	need_library();
+	if (!strcmp(what, "literal"))
+		literal();
+	else if (!strcmp(what, "proper"))
+		proper();
+	else if (!strcmp(what, "thisnode"))
+		thisnode();
+	else
+		die("usage: t1 literal|proper|thisnode|cache [node|plain|libc]");
+	return 0;
+}

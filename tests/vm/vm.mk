@@ -1,0 +1,14 @@
+# Guests with several nodes (tests/vm/README.md).  `make check-vm` alone, or as a part of `make check`.
+VM_PROGRAMS := t1 t2 t4 actor hog seccomp
+VM_BINS     := $(addprefix $(BUILD)/tests/vm/,$(VM_PROGRAMS))
+
+TEST_BINS += $(VM_BINS)
+SUITES    += tests/vm/run
+
+$(VM_BINS): $(BUILD)/tests/vm/%: tests/vm/%.c tests/vm/guest.c tests/vm/guest.h preload/numaslab.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -o $@ $< tests/vm/guest.c -pthread
+
+.PHONY: check-vm
+check-vm: $(BUILD)/libnumaslab.so $(VM_BINS) ## prove NUMA placement in Linux guests with several nodes
+	BUILD=$(BUILD) tests/vm/run
