@@ -1,12 +1,39 @@
-# Benchmarks: nothing here is part of `make check`, save that the programs are built and run once.
+# Benchmarks: timed by hand (`make bench`), never by `make check`, which only builds the programs,
+# runs each row once in small and holds the instruction counts to their budgets.
 BENCH_DIR := tests/bench
+BENCH_BUILD := $(BUILD)/tests/bench
 # a pair of malloc and free must stay one
 BENCH_CFLAGS = $(CFLAGS_ALL) -fno-builtin-malloc -fno-builtin-free -fno-builtin-calloc \
 	-fno-builtin-realloc -fno-builtin-posix_memalign
 
-BENCH_BINS := $(addprefix $(BUILD)/tests/bench/,micro)
+BENCH_BINS := $(addprefix $(BENCH_BUILD)/,micro count t3 measure)
 TEST_BINS += $(BENCH_BINS)
+SUITES += $(BENCH_DIR)/check
 
-$(BUILD)/tests/bench/micro: $(addprefix $(BENCH_DIR)/,micro.c micro_single.c micro_threads.c bench.h)
+$(BENCH_BUILD)/micro: $(addprefix $(BENCH_DIR)/,micro.c micro_single.c micro_threads.c bench.h)
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -o $@ $(filter %.c,$^) -pthread
+
+# -z now: a lazily bound call would count the dynamic linker
+$(BENCH_BUILD)/count: $(addprefix $(BENCH_DIR)/,count.c count_child.c count.h bench.h)
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_CFLAGS) -Wl,-z,now -o $@ $(filter %.c,$^)
+
+$(BENCH_BUILD)/t3: $(addprefix $(BENCH_DIR)/,t3.c bench.h)
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_CFLAGS) -o $@ $(filter %.c,$^)
+
+# static: its own resident set is the floor of what it can measure
+$(BENCH_BUILD)/measure: $(addprefix $(BENCH_DIR)/,measure.c bench.h)
+	@mkdir -p $(@D)
+	$(CC) $(BENCH_CFLAGS) -static -o $@ $(filter %.c,$^)
+
+.PHONY: bench bench-t3 bench-count
+bench: $(BENCH_BINS) ## time and memory against other allocators (BENCH="--rows REGEX --rounds N")
+	$(BENCH_DIR)/bench --build $(BUILD) $(BENCH)
+
+bench-t3: $(BENCH_BINS) ## fragmentation against other allocators
+	$(BENCH_DIR)/bench --build $(BUILD) --only t3 $(BENCH)
+
+bench-count: $(BENCH_BINS) ## instructions of malloc and free against other allocators
+	$(BENCH_DIR)/bench --build $(BUILD) --only count $(BENCH)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * measure [-p PRELOAD] [-n TIMES] [-o FILE] -- CMD...
+ *
+ * Runs CMD, TIMES times one after the other, and writes to FILE (standard error)
+ *   wall=S user=S sys=S rss=KIB faults=N status=N
+ * seconds for all of them; rss is the largest resident set of one process of the tree.
+ * PRELOAD is set for CMD alone: this program is static and small, because the kernel counts
+ * the resident set that a process had before exec as well.  Exits as CMD did (128 + signal).
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static int status_code(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Stops at the first run that fails. */
+static int command_run(char **argv, const char *preload)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0) {
+		perror("measure: fork");
+		exit(125);
+	}
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (preload)
+			setenv("LD_PRELOAD", preload, 1);
+		execvp(argv[0], argv);
+		perror(argv[0]);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		;
+	return status_code(status);
+}
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+int main(int argc, char **argv)
+{
+	const char *preload = NULL, *file = NULL;
+	int times = 1, code = 0, opt;
+	struct rusage use;
+	FILE *out = stderr;
+
+	while ((opt = getopt(argc, argv, "+p:n:o:")) != -1) {
+		if (opt == 'p')
+			preload = optarg;
+		else if (opt == 'n')
+			times = atoi(optarg);
+		else if (opt == 'o')
+			file = optarg;
+		else
+			return 125;
+	}
+	if (optind >= argc || times < 1) {
+		fputs("usage: measure [-p PRELOAD] [-n TIMES] [-o FILE] -- CMD...\n", stderr);
+		return 125;
+	}
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+
+	for (int i = 0; i < times && !code; i++)
+		code = command_run(argv + optind, preload);
+	double wall = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
+
+	getrusage(RUSAGE_CHILDREN, &use);
+	if (file && !(out = fopen(file, "we"))) {
+		perror(file);
+		return 125;
+	}
+	fprintf(out, "wall=%.6f user=%.6f sys=%.6f rss=%ld faults=%ld status=%d\n", wall,
+		seconds(use.ru_utime), seconds(use.ru_stime), use.ru_maxrss, use.ru_minflt, code);
+	return code;
+}
