@@ -49,7 +49,8 @@
 	X(dir, DIR, PATH, 0, 0, 0, "",                                                          \
 	  "directory of the telemetry files (unset: /dev/shm/numaslab-UID)")                    \
 	X(group, GROUP, STRING, 0, 0, 0, "",                                                    \
-	  "group that may read the telemetry files, name or number (unset: the user alone)")    \
+	  "number of the group that may read the telemetry files; numaslab run takes its "      \
+	  "name too (unset: the user alone)")                                                   \
 	X(thp, THP, ENUM, THP_AUTO, 0, 2, "auto|never|always",                                  \
 	  "transparent huge pages: auto = for full chunks and as the system says for large "    \
 	  "blocks; never; always")                                                              \
