@@ -342,8 +342,8 @@ void tally_note(const struct tally *t, const char *what)
 
 	for (int i = 0; i <= GUEST_NODES && n < 350; i++)
 		if (t->on[i])
-			n += snprintf(line + n, sizeof(line) - n, " %s%d:%lu", i < GUEST_NODES ? "" : "none",
-				      i < GUEST_NODES ? i : 0, t->on[i]);
+			n += snprintf(line + n, sizeof(line) - n, " %s%d:%lu",
+				      i < GUEST_NODES ? "" : "none", i % GUEST_NODES, t->on[i]);
 	line[n] = '\0';
 	note("%s: objects by node%s; node_of differs for %lu of %lu", what, line, t->disagree,
 	     t->total);

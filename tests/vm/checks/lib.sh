@@ -1,4 +1,7 @@
 # Sourced by each check inside the guest.
+
+# Pages stay where they were put; the checks about balancing switch it on.
+echo 0 >/proc/sys/kernel/numa_balancing
 numaslab=/lib/libnumaslab.so
 jemalloc=/lib/libjemalloc.so.2
 mimalloc=/lib/libmimalloc.so.2
