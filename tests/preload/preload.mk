@@ -21,3 +21,10 @@ $(PT)/%: tests/preload/helpers/%.c
 $(PT)/%.so: tests/preload/plugins/%.c
 	@mkdir -p $(@D)
 	$(CC) $(PT_FLAGS) -fPIC -shared $< -o $@ -ldl
+
+# outer.so finds libinner.so by its RUNPATH and no other way.
+TEST_BINS += $(PT)/inner/libinner.so
+$(PT)/outer.so: PT_FLAGS += -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/inner'
+$(PT)/inner/libinner.so: tests/preload/plugins/tls_plugin.c
+	@mkdir -p $(@D)
+	$(CC) $(PT_FLAGS) -fPIC -shared $< -o $@
