@@ -15,7 +15,7 @@ $(BENCH_BUILD)/micro: $(addprefix $(BENCH_DIR)/,micro.c micro_single.c micro_thr
 	$(CC) $(BENCH_CFLAGS) -o $@ $(filter %.c,$^) -pthread
 
 # -z now: a lazily bound call would count the dynamic linker
-$(BENCH_BUILD)/count: $(addprefix $(BENCH_DIR)/,count.c count_child.c count.h bench.h)
+$(BENCH_BUILD)/count: $(addprefix $(BENCH_DIR)/,count.c count_child.c count_report.c count.h bench.h)
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -Wl,-z,now -o $@ $(filter %.c,$^)
 

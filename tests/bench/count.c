@@ -27,16 +27,11 @@
 #include "bench.h"
 #include "count.h"
 
-enum { SAMPLES_MAX = 1000, RANGES_MAX = 64, SAMPLES_DEFAULT = 50 };
+enum { RANGES_MAX = 64, SAMPLES_DEFAULT = 50 };
 
 struct range {
 	uint64_t start, end, offset; /* offset: where start lies in the file */
 	bool lib, self;
-};
-
-struct result {
-	double lib[SAMPLES_MAX], total[SAMPLES_MAX];
-	int n;
 };
 
 struct tracer {
@@ -47,16 +42,7 @@ struct tracer {
 	int trace; /* the operation to print, once, or -1 */
 	int only;  /* the operation to count, or -1 */
 	bool quick;
-	struct result results[COUNT_OPS_N];
-};
-
-static const struct {
-	const char *name, *what;
-	int calls;
-} ops[COUNT_OPS_N] = {
-#define X(op, count, text) {#op, text, count},
-    COUNT_OPS(X)
-#undef X
+	struct count_result results[COUNT_OPS_N];
 };
 
 static void die(const char *what)
@@ -178,7 +164,7 @@ static bool stop_wait(pid_t pid, enum __ptrace_request how)
 /* From behind one gate to the next one, which it skips. */
 static void region_step(struct tracer *t, int op, struct user_regs_struct *regs)
 {
-	struct result *res = &t->results[op];
+	struct count_result *res = &t->results[op];
 	uint64_t pc = gate_pc(*regs), before = 0;
 	long lib = 0, total = 0;
 	const struct range *r;
@@ -208,9 +194,9 @@ static void region_step(struct tracer *t, int op, struct user_regs_struct *regs)
 		pc = gate_pc(*regs);
 	}
 	regs_skip_gate(t->pid, regs);
-	if (res->n < SAMPLES_MAX) {
-		res->lib[res->n] = (double)lib / ops[op].calls;
-		res->total[res->n++] = (double)total / ops[op].calls;
+	if (res->n < COUNT_SAMPLES_MAX) {
+		res->lib[res->n] = (double)lib / count_ops[op].calls;
+		res->total[res->n++] = (double)total / count_ops[op].calls;
 	}
 }
 
@@ -244,7 +230,7 @@ static bool op_wanted(const struct tracer *t, long op)
 {
 	if (op < 0 || op >= COUNT_OPS_N || (t->only >= 0 && op != t->only))
 		return false;
-	return !t->quick || ops[op].calls == 1;
+	return !t->quick || count_ops[op].calls == 1;
 }
 
 static void child_follow(struct tracer *t)
@@ -272,111 +258,6 @@ static void child_follow(struct tracer *t)
 	}
 }
 
-/* ---- the report ---- */
-
-static int value_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-struct summary {
-	double median, common, least, most;
-};
-
-static struct summary values_sum(double *v, int n)
-{
-	struct summary s = {0};
-	int best = 0;
-
-	if (!n)
-		return s;
-	qsort(v, (size_t)n, sizeof(*v), value_compare);
-	for (int i = 0, run = 1; i < n; i++, run++) {
-		if (i && v[i] != v[i - 1])
-			run = 1;
-		if (run > best) {
-			best = run;
-			s.common = v[i];
-		}
-	}
-	s.median = v[n / 2];
-	s.least = v[0];
-	s.most = v[n - 1];
-	return s;
-}
-
-static int op_find(const char *name, size_t length)
-{
-	if (length == 6 && !strncmp(name, "malloc", 6))
-		return COUNT_malloc16;
-	if (length == 4 && !strncmp(name, "free", 4))
-		return COUNT_free16;
-	for (int i = 0; i < COUNT_OPS_N; i++)
-		if (strlen(ops[i].name) == length && !strncmp(ops[i].name, name, length))
-			return i;
-	fprintf(stderr, "count: no operation '%.*s'; there are:", (int)length, name);
-	for (int i = 0; i < COUNT_OPS_N; i++)
-		fprintf(stderr, " %s", ops[i].name);
-	fputs("\n", stderr);
-	exit(2);
-}
-
-static void budgets_parse(const char *text, double budget[COUNT_OPS_N])
-{
-	while (*text) {
-		size_t length = strcspn(text, "=,");
-		char *end = NULL;
-		int op = op_find(text, length);
-
-		if (text[length] == '=')
-			budget[op] = strtod(text + length + 1, &end);
-		if (!end || end == text + length + 1 || (*end && *end != ',')) {
-			fputs("count: --max wants OP=N[,OP=N]\n", stderr);
-			exit(2);
-		}
-		text = *end ? end + 1 : end;
-	}
-}
-
-/* Returns how many operations exceed their budget. */
-static int report(struct tracer *t, const double budget[COUNT_OPS_N], bool json)
-{
-	const char *between = "";
-	int over = 0;
-
-	if (json)
-		printf("{\"lib\": \"%s\", \"ops\": {", t->lib ? t->lib : "libc");
-	else
-		printf("%-16s %9s %9s %15s %9s\n", "", "lib", "common", "least-most", "total");
-	for (int i = 0; i < COUNT_OPS_N; i++) {
-		struct summary lib = values_sum(t->results[i].lib, t->results[i].n);
-		struct summary total = values_sum(t->results[i].total, t->results[i].n);
-		bool bad = budget[i] > 0 && (!t->results[i].n || lib.median > budget[i]);
-
-		over += bad;
-		if (!t->results[i].n && !bad)
-			continue;
-		if (json)
-			printf("%s\"%s\": {\"lib\": %.1f, \"common\": %.1f, \"least\": %.1f, "
-			       "\"most\": %.1f, \"total\": %.1f}",
-			       between, ops[i].name, lib.median, lib.common, lib.least, lib.most,
-			       total.median);
-		else
-			printf("%-16s %9.1f %9.1f %7.1f-%-7.1f %9.1f  %s\n", ops[i].name,
-			       lib.median, lib.common, lib.least, lib.most, total.median,
-			       ops[i].what);
-		if (bad)
-			fprintf(stderr, "count: %s takes %.1f instructions, the budget is %.1f\n",
-				ops[i].name, lib.median, budget[i]);
-		between = ", ";
-	}
-	if (json)
-		puts("}}");
-	return over;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -398,11 +279,11 @@ int main(int argc, char **argv)
 		if (opt == 'l' && !t.lib)
 			die(optarg);
 		if (opt == 'm')
-			budgets_parse(optarg, budget);
+			count_budgets_parse(optarg, budget);
 		if (opt == 'o')
-			t.only = op_find(optarg, strlen(optarg));
+			t.only = count_op_find(optarg, strlen(optarg));
 		if (opt == 't')
-			t.only = t.trace = op_find(optarg, strlen(optarg));
+			t.only = t.trace = count_op_find(optarg, strlen(optarg));
 		if (opt == 's')
 			samples = atoi(optarg);
 		if (opt == 'q')
@@ -412,7 +293,7 @@ int main(int argc, char **argv)
 		if (opt == '?')
 			return 2;
 	}
-	if (samples < 11 || samples > SAMPLES_MAX || optind != argc) {
+	if (samples < 11 || samples > COUNT_SAMPLES_MAX || optind != argc) {
 		fputs("usage: count [--lib PATH] [--max OP=N,...] [--only OP] [--trace OP] "
 		      "[--samples 11..1000] [--quick] [--json]\n",
 		      stderr);
@@ -420,5 +301,5 @@ int main(int argc, char **argv)
 	}
 	child_start(&t, samples);
 	child_follow(&t);
-	return report(&t, budget, json) ? 1 : 0;
+	return count_report(t.results, t.lib, budget, json) ? 1 : 0;
 }

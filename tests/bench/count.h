@@ -6,6 +6,9 @@
 #ifndef NUMASLAB_COUNT_H
 #define NUMASLAB_COUNT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* name, how many calls pass between the gates, what */
 #define COUNT_OPS(X)                                                                               \
 	X(pair16_alone, 1, "malloc(16) and free, nothing else of that size alive")                 \
@@ -30,6 +33,21 @@ enum count_op {
 	COUNT_OPS(X)
 #undef X
 	    COUNT_OPS_N
+};
+
+enum { COUNT_SAMPLES_MAX = 1000 };
+
+struct count_name {
+	const char *name, *what;
+	int calls;
+};
+
+extern const struct count_name count_ops[COUNT_OPS_N];
+
+/* instructions per call, one value a sample */
+struct count_result {
+	double lib[COUNT_SAMPLES_MAX], total[COUNT_SAMPLES_MAX];
+	int n;
 };
 
 /*
@@ -61,5 +79,13 @@ enum count_op {
 #endif
 
 int count_child(int samples);
+
+/* Exits with 2 and a list when there is no such operation. */
+int count_op_find(const char *name, size_t length);
+/* "OP=N,OP=N"; exits with 2 when it is anything else. */
+void count_budgets_parse(const char *text, double budget[COUNT_OPS_N]);
+/* Returns how many operations exceed their budget; sorts the results. */
+int count_report(struct count_result *results, const char *lib_path,
+		 const double budget[COUNT_OPS_N], bool json);
 
 #endif
