@@ -5,6 +5,7 @@
 
 #define COMMANDS(X)                                                                                \
 	X(run, "run a program under libnumaslab.so")                                               \
+	X(compare, "compare a program under glibc malloc and under libnumaslab.so")                \
 	X(doctor, "what this machine offers and lacks, and what to do about it")
 
 /* argv[0] is the name of the subcommand; the result is the exit status of the process. */

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* numaslab compare: the order of events.  The parts: compare_options (command line), compare_live
+ * and compare_run (the runs), compare_judge and compare_stats (the verdicts), compare_report and
+ * its writers (the forms).  Compared are "before" (glibc, or --against) and "after" (numaslab, or
+ * --with); in files, base and replay keep these names. */
+#include <errno.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <unistd.h>
+
+#include "tools/cmd.h"
+#include "tools/commands.h"
+#include "tools/compare_live.h"
+
+#define NAME "compare"
+
+/* Reads a whole file; NULL with errno set. */
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	FILE *out;
+	char buf[65536];
+	size_t n;
+
+	if (!f)
+		return NULL;
+	out = open_memstream(&text, &room);
+	while (out && (n = fread(buf, 1, sizeof buf, f)) > 0)
+		fwrite(buf, 1, n, out);
+	if (out)
+		fclose(out);
+	fclose(f);
+	return text;
+}
+
+static int load(struct cmp_document *d, const char *path)
+{
+	char shown[PATH_MAX], *text = read_file(path);
+	const char *why;
+
+	printable(shown, sizeof shown, path);
+	if (!text)
+		return cmd_fail(STATUS_USAGE, NAME, "%s: %s", shown, strerror(errno));
+	why = cmp_read_json(d, text);
+	free(text);
+	if (why)
+		return cmd_fail(STATUS_FORMAT, NAME, "%s: %s", shown, why);
+	return -1;
+}
+
+/* A file that cannot be written is found out before an hour of runs, not after it. */
+static int check_files(const struct cmp_options *o)
+{
+	for (int i = 0; i < CMP_FORMATS; i++) {
+		char copy[PATH_MAX], shown[PATH_MAX];
+		const char *file = o->file[i];
+		int denied;
+
+		if (!o->wanted[i] || !file || !strcmp(file, "-"))
+			continue;
+		snprintf(copy, sizeof copy, "%s", file);
+		denied = access(file, W_OK);
+		if (denied && errno == ENOENT)
+			denied = access(dirname(copy), W_OK | X_OK);
+		if (denied)
+			return cmd_fail(STATUS_DENIED, NAME, "%s cannot be written: %s",
+					printable(shown, sizeof shown, file), strerror(errno));
+	}
+	return -1;
+}
+
+static void set_plan(struct cmp_document *d, const struct cmp_options *o)
+{
+	memcpy(d->plan.threshold, o->threshold, sizeof d->plan.threshold);
+	d->plan.seed = o->seed;
+	if (o->metric) {
+		snprintf(d->figure, sizeof d->figure, "%s", o->metric);
+		d->plan.figure_higher = o->metric_higher;
+	}
+	d->plan.nlooks = cmp_looks(o->pairs, o->max_pairs, d->plan.looks);
+	d->all_rows = o->numa;
+}
+
+static bool same_command(const struct cmp_document *a, const struct cmp_document *b)
+{
+	char x[4096], y[4096];
+
+	cmp_command_text(a, x, sizeof x);
+	cmp_command_text(b, y, sizeof y);
+	return !strcmp(x, y);
+}
+
+/* Is the earlier experiment about the same thing?  Where its reference allocator is another one, it
+ * cannot serve as control. */
+static int check_base(struct cmp_document *d, struct cmp_document *base)
+{
+	char command[600];
+
+	if (!same_command(d, base)) {
+		cmp_command_text(base, command, sizeof command);
+		return cmd_fail(STATUS_USAGE, NAME, "the base is about another command: %s", command);
+	}
+	if (base->problem.what[0] || !base->runs.n[CMP_AFTER])
+		return cmd_fail(STATUS_USAGE, NAME, "the base recorded a failure, no samples");
+	if (strcmp(base->name[CMP_BEFORE], d->name[CMP_BEFORE])) {
+		cmp_note(d, "the base's other side was %s, so there is no control",
+			 base->name[CMP_BEFORE]);
+		base->runs.n[CMP_BEFORE] = 0;
+	}
+	if (strcmp(base->machine.cpu, d->machine.cpu) ||
+	    strcmp(base->machine.kernel, d->machine.kernel))
+		cmp_note(d, "the base comes from another machine: %.100s, %.100s", base->machine.cpu,
+			 base->machine.kernel);
+	return -1;
+}
+
+static void note_circumstances(struct cmp_document *d)
+{
+	const struct cmp_machine *m = &d->machine;
+	size_t judged = 0, last = d->plan.looks[d->plan.nlooks - 1], needed;
+
+	for (int i = 0; i < CMP_M_COUNT; i++)
+		judged += d->plan.threshold[i].judged;
+	needed = cmp_pairs_needed(judged, CMP_ALPHA / (double)d->plan.nlooks);
+	if (judged && last < needed && !d->base)
+		cmp_note(d, "%zu pairs are too few for any verdict on figures that vary; %zu would do",
+			 last, needed);
+	if (m->load > 0.7 * m->cpus_online)
+		cmp_note(d, "the machine was busy when this began (load %.1f on %d CPUs)", m->load,
+			 m->cpus_online);
+	if (m->governor[0] && strcmp(m->governor, "performance"))
+		cmp_note(d, "the CPUs change their speed (governor %s)", m->governor);
+	if (m->numa_balancing <= 0 && (d->plan.threshold[CMP_M_HINT].judged || d->all_rows))
+		cmp_note(d, "NUMA balancing is off here, so there can be no hint faults");
+}
+
+/* Limits on what this machine or this command line does not measure are not silently passed. */
+static int check_measured(const struct cmp_document *d, const struct cmp_sample *s)
+{
+	for (int m = 0; m < CMP_M_COUNT; m++)
+		if (d->plan.threshold[m].judged && isnan(s->v[m]))
+			return cmd_fail(STATUS_UNABLE, NAME, "%s (%s) cannot be measured here%s",
+					cmp_metrics[m].name, cmp_metrics[m].help,
+					m == CMP_M_REMOTE ?
+						": it takes several nodes and a command that runs "
+						"longer than some milliseconds" :
+						"");
+	return -1;
+}
+
+/* The looks: run up to each, judge, stop when the verdict is plain. */
+static int run_looks(struct cmp_live *l, struct cmp_document *d)
+{
+	int status;
+
+	for (size_t look = 0; look < d->plan.nlooks; look++) {
+		while (d->runs.n[CMP_AFTER] < d->plan.looks[look]) {
+			if (!cmp_live_pair(l, d->plan.looks[look]))
+				break;
+			status = check_measured(d, &d->runs.side[CMP_AFTER][0]);
+			if (status >= 0)
+				return status;
+		}
+		if (l->interrupted)
+			return -1;
+		if (!d->runs.n[CMP_AFTER])
+			break;
+		cmp_judge(&d->plan, &d->runs, d->base ? &d->base->runs : NULL,
+			  d->runs.n[CMP_AFTER], look, &d->report);
+		if (d->problem.what[0] || !cmp_judge_undecided(&d->report))
+			break;
+	}
+	return -1;
+}
+
+static int run_live(struct cmp_document *d, const struct cmp_options *o, struct cmp_document *base)
+{
+	struct cmp_live l;
+	regex_t figure;
+	int status = cmp_live_open(&l, o, d);
+
+	if (status >= 0)
+		return status;
+	if (o->metric) {
+		if (regcomp(&figure, o->metric, REG_EXTENDED | REG_NEWLINE))
+			return cmd_usage(NAME, "--metric: not a regular expression");
+		l.command.figure = &figure;
+	}
+	if (base)
+		status = check_base(d, base);
+	note_circumstances(d);
+	if (status < 0 && cmp_live_warm(&l))
+		status = run_looks(&l, d);
+	cmp_live_close(&l);
+	if (o->metric)
+		regfree(&figure);
+	return status;
+}
+
+/* Judges recorded samples as the live run would have, look by look. */
+static void replay_looks(struct cmp_document *d)
+{
+	size_t n = d->runs.n[CMP_AFTER];
+
+	if (d->runs.n[CMP_BEFORE] < n)
+		n = d->runs.n[CMP_BEFORE];
+	for (size_t look = 0; look < d->plan.nlooks; look++) {
+		size_t pairs = d->plan.looks[look] < n ? d->plan.looks[look] : n;
+
+		cmp_judge(&d->plan, &d->runs, d->base ? &d->base->runs : NULL, pairs, look,
+			  &d->report);
+		if (!cmp_judge_undecided(&d->report) || pairs == n)
+			break;
+	}
+	for (int m = 0; m < CMP_M_COUNT; m++)
+		if (d->plan.threshold[m].judged && !d->report.m[m].present)
+			cmp_note(d, "%s was not measured in every run", cmp_metrics[m].name);
+}
+
+static int run_replay(struct cmp_document *d, const struct cmp_options *o, struct cmp_document *base)
+{
+	int status = base ? check_base(d, base) : -1;
+
+	if (o->metric)
+		return cmd_usage(NAME, "--replay has no output to search with --metric");
+	if (d->figure[0] && !o->thresholds_given) {
+		d->plan.threshold[CMP_M_FIGURE].judged = true;
+		d->plan.threshold[CMP_M_FIGURE].limit = 0.05;
+	}
+	if (status < 0 && !d->problem.what[0]) {
+		note_circumstances(d);
+		replay_looks(d);
+	}
+	return status;
+}
+
+static struct cmp_style terminal_style(FILE *f)
+{
+	struct cmp_style style = { .width = 100 };
+	struct winsize size;
+
+	setlocale(LC_CTYPE, "");
+	style.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	setlocale(LC_CTYPE, "C");
+	if (isatty(fileno(f))) {
+		const char *no_color = getenv("NO_COLOR");
+
+		style.color = !no_color || !*no_color;
+		if (!ioctl(fileno(f), TIOCGWINSZ, &size) && size.ws_col)
+			style.width = size.ws_col;
+	}
+	return style;
+}
+
+static int write_one(const struct cmp_document *d, const struct cmp_options *o, int format)
+{
+	const char *path = o->file[format];
+	bool is_file = path && strcmp(path, "-");
+	FILE *f = is_file ? fopen(path, "we") : stdout;
+	struct cmp_style style;
+	char shown[PATH_MAX];
+	bool failed = !f;
+
+	if (f && format == CMP_TABLE) {
+		style = terminal_style(f);
+		cmp_write_table(f, d, &style);
+	} else if (f && format == CMP_MARKDOWN) {
+		cmp_write_markdown(f, d);
+	} else if (f && format == CMP_JSON) {
+		cmp_write_json(f, d);
+	} else if (f) {
+		cmp_write_junit(f, d);
+	}
+	if (f)
+		failed = fflush(f) || ferror(f);
+	if (f && is_file)
+		failed = fclose(f) || failed;
+	if (!failed)
+		return -1;
+	return cmd_fail(STATUS_DENIED, NAME, "%s cannot be written: %s",
+			is_file ? printable(shown, sizeof shown, path) : "standard output",
+			strerror(errno));
+}
+
+/* Writes all forms that were asked for; returns the exit status. */
+static int finish(const struct cmp_document *d, const struct cmp_options *o)
+{
+	int status = cmp_exit_status(d);
+	bool told = o->wanted[CMP_TABLE] && !o->file[CMP_TABLE];
+
+	if (d->problem.what[0] && !told)
+		cmd_fail(0, NAME, "%s", d->problem.what);
+	for (int i = 0; i < CMP_FORMATS; i++) {
+		int failed = o->wanted[i] ? write_one(d, o, i) : -1;
+
+		status = failed >= 0 ? failed : status;
+	}
+	return status;
+}
+
+static void copy_command(struct cmp_document *d, const struct cmp_options *o)
+{
+	d->argc = o->argc;
+	d->argv = calloc((size_t)o->argc + 1, sizeof *d->argv);
+	if (!d->argv)
+		abort();
+	for (int i = 0; i < o->argc; i++) {
+		d->argv[i] = strdup(o->argv[i]);
+		if (!d->argv[i])
+			abort();
+	}
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	static struct cmp_document now, base;
+	struct cmp_options o;
+	int status = cmp_options_parse(&o, argc, argv);
+
+	if (status < 0)
+		status = check_files(&o);
+	if (status < 0 && o.base)
+		status = load(&base, o.base);
+	if (status >= 0)
+		return status;
+	if (o.replay) {
+		status = load(&now, o.replay);
+	} else {
+		copy_command(&now, &o);
+		cmp_machine_read(&now.machine);
+	}
+	if (status >= 0)
+		return status;
+	now.base = o.base ? &base : NULL;
+	set_plan(&now, &o);
+	status = o.replay ? run_replay(&now, &o, o.base ? &base : NULL) :
+			    run_live(&now, &o, o.base ? &base : NULL);
+	if (status < 0)
+		status = finish(&now, &o);
+	cmp_document_free(&now);
+	cmp_document_free(&base);
+	free(o.metric);
+	return status;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/compare_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/compare_machine.h"
+#include "tools/compare_tree.h"
+
+/* Sampling takes at most this share of one CPU, and is never more frequent than SAMPLE_MIN_MS. */
+#define SAMPLE_SHARE  20
+#define SAMPLE_MIN_MS 10
+#define PAD_VARIABLE  "COMPARE_PAD"
+#define PRELOAD_MAX   (2 * PATH_MAX)
+
+static int signals = -1; /* signalfd of the four that a run waits for */
+static sigset_t before;	 /* the mask that we were started with, and children get */
+
+/* A run in progress. */
+struct run {
+	pid_t pid;
+	int out, err, start; /* pipe ends; start tells errno if exec fails */
+	double began, ended, next_sample;
+	bool over;
+	int status;
+	struct rusage usage;
+	struct cmp_peak peak;
+};
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+bool cmp_run_init(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, &before))
+		return false;
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	cmp_tree_init();
+	return signals >= 0;
+}
+
+void cmp_run_finish(int sig)
+{
+	if (sig) {
+		signal(sig, SIG_DFL);
+		raise(sig); /* pending until the mask lets it through */
+	}
+	close(signals);
+	signals = -1;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+size_t cmp_run_preload(const struct cmp_allocator *a, char *text, size_t size)
+{
+	cmp_preload_text(text, size, a->library, getenv("LD_PRELOAD"));
+	return text[0] ? strlen("LD_PRELOAD=") + strlen(text) + 1 + sizeof(char *) : 0;
+}
+
+/* Both sides get environments of the same size: its size moves the stack, and that alone can change
+ * a program's speed by some per cent. */
+static void set_environment(const struct cmp_command *c, const struct cmp_allocator *a)
+{
+	char text[PRELOAD_MAX], pad[PRELOAD_MAX];
+	size_t len = cmp_run_preload(a, text, sizeof text);
+
+	unsetenv("LD_PRELOAD");
+	if (text[0])
+		setenv("LD_PRELOAD", text, 1);
+	if (c->pad > len && c->pad - len < sizeof pad) {
+		memset(pad, 'x', sizeof pad);
+		pad[c->pad - len] = '\0';
+		setenv(PAD_VARIABLE, pad, 1);
+	} else {
+		setenv(PAD_VARIABLE, "", 1);
+	}
+}
+
+static void become_command(const struct cmp_command *c, const struct cmp_allocator *a, int out,
+			   int err, int start)
+{
+	int null = open("/dev/null", O_RDONLY);
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (c->cgroup.path[0])
+		cmp_cgroup_enter(&c->cgroup);
+	if (c->cpus)
+		sched_setaffinity(0, c->cpus_size, c->cpus);
+	set_environment(c, a);
+	dup2(null, 0);
+	dup2(out, 1);
+	dup2(err, 2);
+	if (null > 2)
+		close(null);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	execvp(c->argv[0], c->argv);
+	dprintf(start, "%d", errno);
+	_exit(127);
+}
+
+static void close_pair(int fds[2])
+{
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* Starts the command; the errno of an exec that failed arrives through r->start. */
+static bool start(struct run *r, struct cmp_command *c, const struct cmp_allocator *a)
+{
+	int out[2], err[2], startup[2];
+
+	if (pipe2(out, O_CLOEXEC))
+		return false;
+	if (pipe2(err, O_CLOEXEC)) {
+		close_pair(out);
+		return false;
+	}
+	if (pipe2(startup, O_CLOEXEC)) {
+		close_pair(out);
+		close_pair(err);
+		return false;
+	}
+	cmp_cgroup_begin(&c->cgroup);
+	r->began = now();
+	r->pid = fork();
+	if (!r->pid)
+		become_command(c, a, out[1], err[1], startup[1]);
+	close(out[1]);
+	close(err[1]);
+	close(startup[1]);
+	fcntl(out[0], F_SETFL, O_NONBLOCK);
+	fcntl(err[0], F_SETFL, O_NONBLOCK);
+	r->out = out[0];
+	r->err = err[0];
+	r->start = startup[0];
+	return r->pid > 0;
+}
+
+static void output_add(struct cmp_output *o, const char *data, size_t n)
+{
+	if (!o->total)
+		o->hash = 0xcbf29ce484222325ULL;
+	for (size_t i = 0; i < n; i++)
+		o->hash = (o->hash ^ (unsigned char)data[i]) * 0x100000001b3ULL;
+	o->total += n;
+	if (o->len + n > CMP_OUTPUT_MAX)
+		n = CMP_OUTPUT_MAX - o->len;
+	if (o->len + n + 1 > o->room) {
+		o->room = 2 * (o->len + n + 1);
+		o->data = realloc(o->data, o->room);
+		if (!o->data)
+			abort();
+	}
+	memcpy(o->data + o->len, data, n);
+	o->len += n;
+	o->data[o->len] = '\0';
+}
+
+/* Reads what is there; false at the end. */
+static bool drain(int fd, struct cmp_output *o)
+{
+	char buf[65536];
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof buf)) > 0)
+		output_add(o, buf, (size_t)n);
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+static void reap(struct run *r)
+{
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		cmp_rusage_add(&r->usage, &usage);
+		if (pid != r->pid)
+			continue;
+		r->over = true;
+		r->ended = now();
+		r->status = status;
+	}
+}
+
+/* Returns the signal that asks us to stop, or 0. */
+static int signals_take(struct run *r)
+{
+	struct signalfd_siginfo info;
+	int stop = 0;
+
+	while (read(signals, &info, sizeof info) == sizeof info)
+		if (info.ssi_signo != SIGCHLD)
+			stop = (int)info.ssi_signo;
+	reap(r);
+	return stop;
+}
+
+static void sample_if_due(struct run *r, const struct cmp_command *c)
+{
+	double t = now(), cost;
+
+	if (r->next_sample > t)
+		return;
+	cmp_tree_sample(&r->peak, c->nodes);
+	cost = now() - t;
+	r->next_sample = now() + fmax(SAMPLE_MIN_MS * 1e-3, cost * SAMPLE_SHARE);
+}
+
+/* Milliseconds until the next thing to do by the clock, -1: none. */
+static int wait_time(const struct run *r, const struct cmp_command *c, bool sampling)
+{
+	double t = now(), wait = INFINITY;
+
+	if (sampling)
+		wait = r->next_sample - t;
+	if (c->timeout > 0)
+		wait = fmin(wait, r->began + c->timeout - t);
+	if (isinf(wait))
+		return -1;
+	return wait <= 0 ? 0 : (int)fmin(wait * 1000 + 1, 3600e3);
+}
+
+static void watch(struct run *r, struct cmp_command *c, struct cmp_outcome *o)
+{
+	bool sampling = !c->cgroup.path[0] || c->nodes;
+	struct pollfd fds[] = {
+	    {.fd = signals, .events = POLLIN},
+	    {.fd = r->out, .events = POLLIN},
+	    {.fd = r->err, .events = POLLIN},
+	};
+
+	r->next_sample = r->began + 2e-3;
+	while (!r->over) {
+		poll(fds, 3, wait_time(r, c, sampling));
+		if (fds[1].revents && !drain(r->out, &o->out))
+			fds[1].fd = -1;
+		if (fds[2].revents && !drain(r->err, &o->err))
+			fds[2].fd = -1;
+		o->interrupted = signals_take(r);
+		if (o->interrupted)
+			return;
+		if (!r->over && c->timeout > 0 && now() > r->began + c->timeout) {
+			o->timed_out = true;
+			return;
+		}
+		if (!r->over && sampling)
+			sample_if_due(r, c);
+	}
+}
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
+}
+
+/* Peak memory: the cgroup's, which is exact; else the larger of the sampled sum of PSS and the
+ * largest process's own high-water mark, which short runs are known by. */
+static double peak_of(const struct run *r, double cgroup_peak)
+{
+	if (!isnan(cgroup_peak) && cgroup_peak > 0)
+		return cgroup_peak;
+	return fmax(r->peak.pss, (double)r->usage.ru_maxrss * 1024);
+}
+
+static void fill(struct cmp_sample *s, const struct run *r, const struct cmp_command *c,
+		 double cgroup_peak, const double *vm0, const double *vm1)
+{
+	const struct rusage *u = &r->usage;
+
+	s->v[CMP_M_TIME] = r->ended - r->began;
+	s->v[CMP_M_USER] = seconds(u->ru_utime);
+	s->v[CMP_M_SYS] = seconds(u->ru_stime);
+	s->v[CMP_M_RSS] = peak_of(r, cgroup_peak);
+	s->v[CMP_M_MINFLT] = (double)u->ru_minflt;
+	s->v[CMP_M_MAJFLT] = (double)u->ru_majflt;
+	s->v[CMP_M_VCSW] = (double)u->ru_nvcsw;
+	s->v[CMP_M_ICSW] = (double)u->ru_nivcsw;
+	for (int m = CMP_VMSTAT_FIRST; m <= CMP_VMSTAT_LAST; m++)
+		s->v[m] = vm1[m] - vm0[m];
+	if (c->nodes && r->peak.heap > 0) {
+		s->v[CMP_M_REMOTE] = r->peak.remote_share;
+		memcpy(s->node_bytes, r->peak.node_bytes, sizeof s->node_bytes);
+	}
+	s->status = WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
+}
+
+/* Takes the command's errno of exec, if it failed. */
+static int exec_errno(int fd)
+{
+	char text[16] = "";
+	ssize_t n = read(fd, text, sizeof text - 1);
+
+	return n > 0 ? atoi(text) : 0;
+}
+
+static bool read_figure(const struct cmp_command *c, struct cmp_sample *s, struct cmp_outcome *o)
+{
+	if (!c->figure)
+		return true;
+	o->no_figure =
+	    !(o->out.data && cmp_figure_find(c->figure, o->out.data, &s->v[CMP_M_FIGURE])) &&
+	    !(o->err.data && cmp_figure_find(c->figure, o->err.data, &s->v[CMP_M_FIGURE]));
+	return !o->no_figure;
+}
+
+bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sample *s,
+	     struct cmp_outcome *o)
+{
+	double vm0[CMP_M_COUNT], vm1[CMP_M_COUNT], cgroup_peak;
+	struct run r = {.pid = -1, .out = -1, .err = -1, .start = -1};
+
+	memset(o, 0, sizeof *o);
+	cmp_vmstat_read(vm0);
+	if (!start(&r, c, a)) {
+		o->spawn_errno = errno;
+		cmp_cgroup_end(&c->cgroup);
+	} else {
+		o->spawn_errno = exec_errno(r.start);
+		watch(&r, c, o);
+		cmp_tree_end(r.pid, &r.usage);
+		cgroup_peak = cmp_cgroup_end(&c->cgroup);
+		cmp_vmstat_read(vm1);
+		drain(r.out, &o->out);
+		drain(r.err, &o->err);
+		fill(s, &r, c, cgroup_peak, vm0, vm1);
+		o->signal = r.over && WIFSIGNALED(r.status) ? WTERMSIG(r.status) : 0;
+		o->core = o->signal && WCOREDUMP(r.status);
+	}
+	close(r.out);
+	close(r.err);
+	close(r.start);
+	if (o->spawn_errno || o->interrupted || o->timed_out)
+		return false;
+	return read_figure(c, s, o) || s->status;
+}
+
+void cmp_outcome_free(struct cmp_outcome *o)
+{
+	free(o->out.data);
+	free(o->err.data);
+	memset(o, 0, sizeof *o);
+}
+
+/* A number as programs print it: digits grouped by commas count as one number. */
+static bool number_parse(const char *text, size_t len, double *value)
+{
+	char copy[64], *end;
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n + 1 < sizeof copy; i++)
+		if (text[i] != ',')
+			copy[n++] = text[i];
+	copy[n] = '\0';
+	*value = strtod(copy, &end);
+	return end != copy && isfinite(*value);
+}
+
+bool cmp_figure_find(const regex_t *re, const char *text, double *value)
+{
+	regmatch_t m[2];
+	bool found = false;
+	int flags = 0;
+
+	while (*text && !regexec(re, text, 2, m, flags)) {
+		int which = re->re_nsub && m[1].rm_so >= 0 ? 1 : 0;
+		const char *at = text + m[which].rm_so, *end = text + m[which].rm_eo;
+		double v;
+
+		if (!which) /* without a group: the first number of the match */
+			at += strcspn(at, "0123456789");
+		if (at < end && number_parse(at, (size_t)(end - at), &v)) {
+			*value = v;
+			found = true;
+		}
+		text += m[0].rm_eo > 0 ? m[0].rm_eo : 1;
+		flags = REG_NOTBOL;
+	}
+	return found;
+}
