@@ -145,7 +145,7 @@ bool facts_gather(struct facts *f, const char *root, char *const *envp)
 	f->policy = -1;
 	if (!*root)
 		facts_probe(f);
-	return (!*root && machine_read_libnuma(&f->machine)) ||
+	return (!*root && f->seccomp <= 0 && machine_read_libnuma(&f->machine)) ||
 	       machine_read_sysfs(&f->machine, root);
 }
 

@@ -30,7 +30,10 @@ struct machine {
  */
 bool machine_read_sysfs(struct machine *m, const char *root);
 
-/* From libnuma; false if it is not built in or says that the system has no NUMA interface. */
+/*
+ * From libnuma; false if it is not built in, not installed, or says that the system has no NUMA
+ * interface.  Not to be called under a seccomp filter, which may kill for libnuma's calls.
+ */
 bool machine_read_libnuma(struct machine *m);
 
 void machine_free(struct machine *m);

@@ -89,5 +89,7 @@ int main(int argc, char **argv)
 		help[0] = argv[2];
 		return command->run(2, help);
 	}
+	if (argc == 3 && !strcmp(argv[2], "--version"))
+		return cmd_version();
 	return command->run(argc - 1, argv + 1);
 }

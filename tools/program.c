@@ -18,7 +18,7 @@
 struct elf_file {
 	int fd;
 	struct elf_id id;
-	bool foreign_order;
+	bool foreign_order, malformed; /* either: no program headers are read */
 	uint16_t type, phnum, phentsize;
 	uint64_t phoff;
 };
@@ -56,17 +56,18 @@ static bool elf_open_fd(struct elf_file *f, int fd)
 	if (f->foreign_order)
 		return true;
 	if (f->id.class == ELFCLASS64) {
-		if (!read_at(fd, &h.e64, sizeof h.e64, 0))
-			return false;
+		f->malformed = !read_at(fd, &h.e64, sizeof h.e64, 0) ||
+			       h.e64.e_phentsize != sizeof(Elf64_Phdr);
 		f->phoff = h.e64.e_phoff;
 		f->phnum = h.e64.e_phnum;
 		f->phentsize = h.e64.e_phentsize;
-		return f->phentsize == sizeof(Elf64_Phdr);
+		return true;
 	}
 	f->phoff = h.e32.e_phoff;
 	f->phnum = h.e32.e_phnum;
 	f->phentsize = h.e32.e_phentsize;
-	return f->phentsize == sizeof(Elf32_Phdr);
+	f->malformed = f->phentsize != sizeof(Elf32_Phdr);
+	return true;
 }
 
 static bool segment_read(const struct elf_file *f, unsigned index, struct segment *s)
@@ -184,6 +185,8 @@ static void judge_elf(struct program *p, const struct elf_file *f, const struct 
 			 machine_name(f->id.machine, number, sizeof number));
 		return;
 	}
+	if (f->malformed) /* let exec say */
+		return;
 	if (!segment_find(f, PT_INTERP, &interp)) {
 		if (!has_soname(f))
 			p->kind = PROGRAM_STATIC;

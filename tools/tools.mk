@@ -14,7 +14,7 @@ TOOLS_MISSING :=
 TOOLS_CFLAGS   = -DNUMASLAB_LIBDIR='"$(LIBDIR)"'
 ifeq ($(call have,numa.h),yes)
 TOOLS_CFLAGS += -DHAVE_LIBNUMA
-TOOLS_LIBS   += -lnuma
+TOOLS_LIBS   += -ldl
 else
 TOOLS_MISSING += libnuma-dev(doctor-reads-sysfs-itself)
 endif
