@@ -1,7 +1,8 @@
 # Sourced by each check inside the guest.
 
-# Pages stay where they were put; the checks about balancing switch it on.
+# Pages stay where they were put; the check about balancing switches it on.
 echo 0 >/proc/sys/kernel/numa_balancing
+echo always >/sys/kernel/mm/transparent_hugepage/enabled
 numaslab=/lib/libnumaslab.so
 jemalloc=/lib/libjemalloc.so.2
 mimalloc=/lib/libmimalloc.so.2

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * T2: programs with the shapes of numa01 and numa02, and two more, under NUMA balancing.
+ *
+ *	t2 numa01 FILE		2 processes, a thread per CPU each, all over one block of the process
+ *	t2 numa02 FILE		1 process, a thread per CPU, each over its own part of one block
+ *	t2 crossed FILE		each thread over small objects that the thread before it allocated
+ *	t2 danger FILE HOW	a process whose memory is observed on a node that is then full:
+ *				fork, purge or bystander; raw-...: by a binding of our own, on libc,
+				to show the danger
+ *
+ * Threads are pinned, a node each, so that "remote" is well defined.  FILE gets NAME VALUE lines for
+ * the script.  Hint faults are counted on the program's own blocks: the script has a kprobe on
+ * mpol_misplaced, whose third argument is the address, and its trace is read here.
+ */
+#include "tests/vm/guest.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/mempolicy.h>
+
+#define THREADS	    4
+#define BLOCK	    (24ul << 20) /* of a process; scaled, the shape is kept */
+#define SMALL	    500ul
+#define SMALL_COUNT (4ul << 20) / SMALL /* of a thread */
+#define SWEEP_TIME  6		 /* seconds of guest time: scan periods, not speed, are what counts */
+#define TRACE	    "/sys/kernel/tracing/"
+
+static const char *const rows[] = {
+	"numa_hint_faults", "numa_hint_faults_local", "numa_hit", "numa_local", "numa_pte_updates",
+	"numa_pages_migrated", "pgfault", "pgmajfault",
+};
+#define ROWS (sizeof(rows) / sizeof(*rows))
+
+/* What the processes of one run share. */
+static struct shared {
+	struct {
+		uintptr_t from, to; /* page addresses of the process's block */
+		uint64_t pages, remote, touching;
+	} process[2];
+} *shared;
+
+static FILE *out;
+static char *block; /* of this process */
+static size_t part; /* what each thread sweeps */
+static pthread_barrier_t barrier;
+
+static void put(const char *name, double value)
+{
+	fprintf(out, "%s %.0f\n", name, value);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* --- hint faults on given pages, from the trace --- */
+
+static uint8_t *page_map; /* a bit per page of [map_from, map_to) */
+static uintptr_t map_from, map_to;
+
+static void map_range(uintptr_t from, uintptr_t to)
+{
+	map_from = from & -GUEST_PAGE;
+	map_to = to;
+	page_map = map_pages((to - map_from) / GUEST_PAGE / 8 + GUEST_PAGE, -1);
+}
+
+static void map_mark(uintptr_t addr)
+{
+	uintptr_t i = (addr - map_from) / GUEST_PAGE;
+
+	page_map[i / 8] |= 1 << i % 8;
+}
+
+static bool map_has(uintptr_t addr)
+{
+	uintptr_t i = (addr - map_from) / GUEST_PAGE;
+
+	return addr >= map_from && addr < map_to && (page_map[i / 8] >> i % 8 & 1);
+}
+
+/* Hint faults on the marked pages since the script began to trace. */
+static long traced_faults(void)
+{
+	char line[400], *at;
+	long found = 0, seen = 0;
+	FILE *trace;
+	int fd = open(TRACE "tracing_on", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		die("tracing of hint faults: %m");
+	close(fd);
+	trace = fopen(TRACE "trace", "re");
+	if (!trace)
+		die("the trace of hint faults: %m");
+	while (fgets(line, sizeof(line), trace)) {
+		at = strstr(line, "addr=0x");
+		if (!at)
+			continue;
+		seen++;
+		found += map_has(strtoul(at + 5, NULL, 16));
+	}
+	fclose(trace);
+	put("traced", seen);
+	return found;
+}
+
+/* --- the programs --- */
+
+static void sweep(char *p, size_t size, int stride)
+{
+	double end = seconds() + SWEEP_TIME;
+
+	do {
+		for (size_t i = 0; i < size; i += stride)
+			p[i]++;
+	} while (seconds() < end);
+}
+
+/* numa01: everyone over the whole block; numa02: each over its part. */
+static void *sweeper(void *arg)
+{
+	int index = (intptr_t)arg;
+
+	pin_cpu(cpu_of_node(index));
+	memset(block + index * (BLOCK / THREADS), 1, BLOCK / THREADS);
+	pthread_barrier_wait(&barrier);
+	sweep(part == BLOCK ? block : block + index * part, part, 64);
+	return NULL;
+}
+
+static void run_threads(void *(*body)(void *))
+{
+	pthread_t thread[THREADS];
+
+	for (intptr_t i = 0; i < THREADS; i++)
+		if (pthread_create(&thread[i], NULL, body, (void *)i))
+			die("a thread");
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+}
+
+/* One process of numa01 or numa02. */
+static void block_process(int which)
+{
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	block = malloc(BLOCK);
+	if (!block)
+		die("malloc of %lu bytes", BLOCK);
+	run_threads(sweeper);
+	shared->process[which].from = (uintptr_t)block & -GUEST_PAGE;
+	shared->process[which].to = (uintptr_t)block + BLOCK;
+	/* For each page and each thread that touches it: is it on another node? */
+	for (size_t i = 0; i < BLOCK; i += GUEST_PAGE) {
+		int node = landing_of(block + i);
+
+		for (int t = 0; t < THREADS; t++) {
+			if (part != BLOCK && i / part != (size_t)t)
+				continue;
+			shared->process[which].touching++;
+			shared->process[which].remote += node != t;
+		}
+		shared->process[which].pages++;
+	}
+}
+
+static void report_rows(const long *before)
+{
+	for (size_t r = 0; r < ROWS; r++)
+		put(rows[r], vmstat(rows[r]) - before[r]);
+}
+
+static void read_rows(long *row)
+{
+	for (size_t r = 0; r < ROWS; r++)
+		row[r] = vmstat(rows[r]);
+}
+
+static void blocks(int processes)
+{
+	uint64_t remote = 0, touching = 0;
+	uintptr_t from = UINTPTR_MAX, to = 0;
+	long before[ROWS];
+	pid_t pid = 0;
+
+	read_rows(before);
+	part = processes == 2 ? BLOCK : BLOCK / THREADS;
+	if (processes == 2 && !(pid = fork())) {
+		block_process(1);
+		_exit(0);
+	}
+	block_process(0);
+	if (pid && waitpid(pid, NULL, 0) != pid)
+		die("the other process");
+	report_rows(before);
+	for (int i = 0; i < processes; i++) {
+		remote += shared->process[i].remote;
+		touching += shared->process[i].touching;
+		from = shared->process[i].from < from ? shared->process[i].from : from;
+		to = shared->process[i].to > to ? shared->process[i].to : to;
+	}
+	map_range(from, to);
+	for (int i = 0; i < processes; i++)
+		for (uintptr_t p = shared->process[i].from; p < shared->process[i].to; p += GUEST_PAGE)
+			map_mark(p);
+	put("heap_hint_faults", traced_faults());
+	put("remote_permille", 1000.0 * remote / touching);
+}
+
+/* --- small objects, used by another node's thread --- */
+
+static void **small[THREADS];
+static int *small_node;
+
+static void *small_sweeper(void *arg)
+{
+	int index = (intptr_t)arg, of = (index + 1) % THREADS;
+	double end;
+
+	pin_cpu(cpu_of_node(index));
+	for (size_t i = 0; i < SMALL_COUNT; i++) {
+		small[index][i] = malloc(SMALL);
+		if (!small[index][i])
+			die("malloc(%lu)", SMALL);
+		memset(small[index][i], 1, SMALL);
+	}
+	pthread_barrier_wait(&barrier);
+	landing(small[index], SMALL_COUNT, small_node + index * SMALL_COUNT);
+	pthread_barrier_wait(&barrier);
+	/* Some allocation goes on: what the library does in slow paths must get its turns. */
+	end = seconds() + SWEEP_TIME;
+	do {
+		for (size_t i = 0; i < SMALL_COUNT; i++)
+			(*(volatile char *)small[of][i])++;
+		for (int i = 0; i < 200; i++)
+			free(malloc(SMALL + i % 4 * 3000));
+	} while (seconds() < end);
+	pthread_barrier_wait(&barrier);
+	return NULL;
+}
+
+/* Frees everything and allocates it again on the same nodes: what the library believes of them then. */
+static void *small_again(void *arg)
+{
+	int index = (intptr_t)arg;
+
+	pin_cpu(cpu_of_node(index));
+	for (size_t i = 0; i < SMALL_COUNT; i++)
+		free(small[index][i]);
+	pthread_barrier_wait(&barrier);
+	for (size_t i = 0; i < SMALL_COUNT; i++) {
+		small[index][i] = malloc(SMALL);
+		memset(small[index][i], 1, SMALL);
+	}
+	return NULL;
+}
+
+static void crossed(void)
+{
+	long before[ROWS], changed = 0;
+	struct tally t = {0};
+
+	pthread_barrier_init(&barrier, NULL, THREADS);
+	small_node = map_pages(THREADS * SMALL_COUNT * sizeof(int), 0);
+	for (int i = 0; i < THREADS; i++)
+		small[i] = map_pages(SMALL_COUNT * sizeof(void *), i);
+	read_rows(before);
+	run_threads(small_sweeper);
+	report_rows(before);
+	map_from = UINTPTR_MAX;
+	for (int i = 0; i < THREADS; i++)
+		for (size_t j = 0; j < SMALL_COUNT; j++) {
+			uintptr_t p = (uintptr_t)small[i][j];
+
+			map_from = p < map_from ? p : map_from;
+			map_to = p + SMALL > map_to ? p + SMALL : map_to;
+		}
+	map_range(map_from, map_to);
+	for (int i = 0; i < THREADS; i++)
+		for (size_t j = 0; j < SMALL_COUNT; j++)
+			map_mark((uintptr_t)small[i][j]);
+	put("heap_hint_faults", traced_faults());
+	for (int i = 0; i < THREADS; i++)
+		for (size_t j = 0; j < SMALL_COUNT; j++)
+			changed += landing_of(small[i][j]) != small_node[i * SMALL_COUNT + j];
+	put("changed_node", changed);
+	run_threads(small_again);
+	for (int i = 0; i < THREADS; i++)
+		tally_objects(&t, small[i], SMALL_COUNT);
+	tally_note(&t, "after migration, freed and allocated again");
+	put("disagree_permille", 1000.0 * t.disagree / t.total);
+}
+
+/* --- the dangers of observation (decisions 1) --- */
+
+#define DANGER_NODE  3
+#define DANGER_COUNT (96ul << 20) / SMALL
+
+static void **observed;
+
+static void fill_node(int node)
+{
+	/* PREFERRED, beyond what fits: nobody is killed for it, and the node is full. */
+	map_pages(node_kb(node, "MemFree") * 1024ul, node);
+}
+
+static void touch_all(void)
+{
+	for (size_t j = 0; j < DANGER_COUNT; j++)
+		memset(observed[j], 2, SMALL);
+}
+
+static void allocate_all(void)
+{
+	for (size_t j = 0; j < DANGER_COUNT; j++)
+		if (!(observed[j] = malloc(SMALL)))
+			die("malloc(%lu)", SMALL);
+	touch_all();
+}
+
+/* What the library must not do: the binding that reports faults, on libc's heap. */
+static void observe_raw(bool purge)
+{
+	uintptr_t from = ((uintptr_t)observed[0] + GUEST_PAGE) & -GUEST_PAGE;
+	uintptr_t to = (uintptr_t)observed[DANGER_COUNT - 1] & -GUEST_PAGE;
+	unsigned long mask = 1ul << DANGER_NODE;
+
+	if (purge && madvise((void *)from, to - from, MADV_DONTNEED))
+		die("madvise: %m");
+	if (!purge && syscall(SYS_mbind, from, to - from, MPOL_BIND | 1 << 13, &mask, 64ul, 0))
+		die("mbind: %m");
+}
+
+/* A process that has nothing to do with it, large and the first to be killed; ends with the pipe. */
+static pid_t start_bystander(int fd[2])
+{
+	int ready[2];
+	char c;
+	pid_t pid;
+
+	if (pipe(fd) || pipe(ready))
+		die("pipe: %m");
+	pid = fork();
+	if (pid) {
+		close(fd[0]);
+		close(ready[1]);
+		if (read(ready[0], &c, 1) != 1)
+			die("the bystander is there");
+		return pid;
+	}
+	close(fd[1]);
+	map_pages(200ul << 20, DANGER_NODE);
+	if (write(ready[1], "", 1) != 1 || read(fd[0], &c, 1))
+		_exit(1);
+	_exit(0);
+}
+
+static bool ended_well(pid_t pid)
+{
+	int status;
+
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* Each page is copied, on a node that has none left. */
+static bool fork_and_touch(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		touch_all();
+		_exit(0);
+	}
+	return ended_well(pid);
+}
+
+static bool purge_and_touch(bool raw)
+{
+	if (raw) {
+		observe_raw(true);
+	} else {
+		for (size_t j = 0; j < DANGER_COUNT; j++)
+			free(observed[j]);
+		malloc_trim(0);
+	}
+	fill_node(DANGER_NODE);
+	if (raw)
+		touch_all();
+	else
+		allocate_all();
+	return true;
+}
+
+static void danger(const char *how)
+{
+	bool raw = !strncmp(how, "raw-", 4), alive;
+	const char *what = raw ? how + 4 : how;
+	long ooms = vmstat("oom_kill"), faults = vmstat("numa_hint_faults");
+	int fd[2];
+	pid_t other = !strcmp(what, "bystander") ? start_bystander(fd) : 0;
+	double end;
+
+	pin_cpu(cpu_of_node(DANGER_NODE));
+	observed = map_pages(DANGER_COUNT * sizeof(void *), 0);
+	allocate_all();
+	if (raw)
+		observe_raw(false);
+	/* Used from another node, until the kernel has had the time to look at it. */
+	pin_cpu(cpu_of_node(0));
+	end = seconds() + 3;
+	do {
+		touch_all();
+		free(malloc(5000));
+	} while (seconds() < end);
+	faults = vmstat("numa_hint_faults") - faults;
+	pin_cpu(cpu_of_node(DANGER_NODE));
+	fill_node(DANGER_NODE);
+	note("%s: %ld hint faults; then the full node has %ld kB left", how, faults,
+	     node_kb(DANGER_NODE, "MemFree"));
+	alive = !strcmp(what, "purge") ? purge_and_touch(raw) : fork_and_touch();
+	if (other) {
+		close(fd[1]);
+		alive &= ended_well(other);
+	}
+	put("faults", faults);
+	put("alive", alive);
+	put("oom_kills", vmstat("oom_kill") - ooms);
+}
+
+int main(int argc, char **argv)
+{
+	guest_start();
+	if (argc < 3 || !(out = fopen(argv[2], "we")))
+		die("usage: t2 numa01|numa02|crossed|danger FILE [[raw-]fork|purge|bystander]");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!strcmp(argv[1], "numa01"))
+		blocks(2);
+	else if (!strcmp(argv[1], "numa02"))
+		blocks(1);
+	else if (!strcmp(argv[1], "crossed"))
+		crossed();
+	else
+		danger(argc > 3 ? argv[3] : "fork");
+	put("done", 1);
+	return fclose(out) != 0;
+}
