@@ -105,7 +105,7 @@ static cJSON *summary_json(const struct cmp_summary *s)
 /* change, interval: in the direction of the value; as a share, or in units when the limit is. */
 static void put_estimate(cJSON *o, const struct cmp_estimate *e, int dir)
 {
-	double range[2] = { dir > 0 ? e->low : -e->high, dir > 0 ? e->high : -e->low };
+	double range[2] = {dir > 0 ? e->low : -e->high, dir > 0 ? e->high : -e->low};
 
 	cJSON_AddNumberToObject(o, "change", dir * e->point);
 	cJSON_AddItemToObject(o, "interval", cJSON_CreateDoubleArray(range, 2));
@@ -114,12 +114,12 @@ static void put_estimate(cJSON *o, const struct cmp_estimate *e, int dir)
 
 static cJSON *metric_json(const struct cmp_report *r, int m)
 {
-	static const char *const units[] = { [CMP_SECONDS] = "s",
-					     [CMP_BYTES] = "bytes",
-					     [CMP_COUNT] = "count",
-					     [CMP_SHARE] = "share",
-					     [CMP_FIGURE] = "figure" };
-	static const char *const tendency[] = { "better", "same", "worse" };
+	static const char *const units[] = {[CMP_SECONDS] = "s",
+					    [CMP_BYTES] = "bytes",
+					    [CMP_COUNT] = "count",
+					    [CMP_SHARE] = "share",
+					    [CMP_FIGURE] = "figure"};
+	static const char *const tendency[] = {"better", "same", "worse"};
 	const struct cmp_judgement *j = &r->m[m];
 	cJSON *o = cJSON_CreateObject(), *control;
 
@@ -134,8 +134,8 @@ static cJSON *metric_json(const struct cmp_report *r, int m)
 	else
 		cJSON_AddNullToObject(o, "limit");
 	put_estimate(o, &j->effect, j->dir);
-	control = j->control_ran ? cJSON_AddObjectToObject(o, "control") :
-				   cJSON_AddNullToObject(o, "control");
+	control = j->control_ran ? cJSON_AddObjectToObject(o, "control")
+				 : cJSON_AddNullToObject(o, "control");
 	if (j->control_ran) {
 		put_estimate(control, &j->control, j->dir);
 		cJSON_AddBoolToObject(control, "passed", j->control_ok);
@@ -152,7 +152,7 @@ static cJSON *metric_json(const struct cmp_report *r, int m)
 static cJSON *sample_json(const struct cmp_document *d, const struct cmp_sample *s, size_t pair,
 			  int side)
 {
-	static const char *const sides[] = { "before", "after", "control" };
+	static const char *const sides[] = {"before", "after", "control"};
 	cJSON *o = cJSON_CreateObject(), *nodes;
 
 	cJSON_AddNumberToObject(o, "pair", (double)pair);

@@ -114,8 +114,9 @@ void cmp_write_junit(FILE *f, const struct cmp_document *d)
 	cmp_command_text(d, command, sizeof command);
 	snprintf(class, sizeof class, "numaslab.compare.%s", after);
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", f);
-	fprintf(f, "  <testsuite name=\"numaslab compare\" tests=\"%zu\" failures=\"%zu\" "
-		   "errors=\"%d\" skipped=\"%zu\" timestamp=\"%.19s\">\n",
+	fprintf(f,
+		"  <testsuite name=\"numaslab compare\" tests=\"%zu\" failures=\"%zu\" "
+		"errors=\"%d\" skipped=\"%zu\" timestamp=\"%.19s\">\n",
 		metrics + 1, failed, d->problem.what[0] != 0, metrics - failed - passed,
 		d->machine.started);
 	fputs("    <properties>\n      <property name=\"command\" value=\"", f);

@@ -27,7 +27,7 @@ size_t cmp_pair_order(size_t pair, bool control, enum cmp_side order[3])
 	size_t n = control ? 3 : 2;
 
 	for (size_t i = 0; i < n; i++) {
-		static const enum cmp_side three[] = { CMP_CONTROL, CMP_BEFORE, CMP_AFTER };
+		static const enum cmp_side three[] = {CMP_CONTROL, CMP_BEFORE, CMP_AFTER};
 		size_t at = pair % 2 ? n - 1 - i : i;
 
 		order[i] = three[control ? at : at + 1];
@@ -92,8 +92,8 @@ static void explain_how(struct cmp_live *l, int side)
 static void ended_text(char *buf, size_t size, int status, const struct cmp_outcome *o)
 {
 	if (o->signal)
-		snprintf(buf, size, "was killed by signal %d (%s%s)", o->signal, strsignal(o->signal),
-			 o->core ? ", core dumped" : "");
+		snprintf(buf, size, "was killed by signal %d (%s%s)", o->signal,
+			 strsignal(o->signal), o->core ? ", core dumped" : "");
 	else
 		snprintf(buf, size, "ended with exit status %d", status);
 }
@@ -117,13 +117,14 @@ static void problem_ended(struct cmp_live *l, int side, int status, const struct
 		snprintf(d->problem.what, sizeof d->problem.what,
 			 "under %s the command did not end within %g s", who, l->options->timeout);
 	else if (!l->have_reference)
-		snprintf(d->problem.what, sizeof d->problem.what,
-			 "under %s, in its first run, the command %s, so there is nothing to compare",
-			 who, ended);
+		snprintf(
+		    d->problem.what, sizeof d->problem.what,
+		    "under %s, in its first run, the command %s, so there is nothing to compare",
+		    who, ended);
 	else if (status != l->reference_status)
 		snprintf(d->problem.what, sizeof d->problem.what,
-			 "under %s the command %s; under %s it ended with exit status %d", who, ended,
-			 side ? other : "the same, earlier,", l->reference_status);
+			 "under %s the command %s; under %s it ended with exit status %d", who,
+			 ended, side ? other : "the same, earlier,", l->reference_status);
 	else
 		snprintf(d->problem.what, sizeof d->problem.what,
 			 "under %s the output holds no figure that --metric matches", who);
@@ -137,7 +138,8 @@ static void problem_output(struct cmp_live *l, int side, const struct cmp_outcom
 	char place[300];
 
 	if (line)
-		snprintf(place, sizeof place, ", first in line %zu: \"%s\" became \"%s\"", line, a, b);
+		snprintf(place, sizeof place, ", first in line %zu: \"%s\" became \"%s\"", line, a,
+			 b);
 	else
 		snprintf(place, sizeof place, ", beyond its first %u MiB", CMP_OUTPUT_MAX >> 20);
 	if (side == CMP_AFTER)
@@ -167,8 +169,8 @@ static bool check(struct cmp_live *l, int side, int status, struct cmp_outcome *
 		l->reference_status = status;
 		l->reference = o->out;
 		memset(&o->out, 0, sizeof o->out);
-	} else if (l->options->same_output && (o->out.total != l->reference.total ||
-					       o->out.hash != l->reference.hash)) {
+	} else if (l->options->same_output &&
+		   (o->out.total != l->reference.total || o->out.hash != l->reference.hash)) {
 		problem_output(l, side, o);
 	}
 	if (!d->problem.what[0])
@@ -340,7 +342,7 @@ static int choose_cpus(struct cmp_live *l)
 
 static int find_allocators(struct cmp_live *l)
 {
-	const char *names[] = { l->options->against, l->options->with };
+	const char *names[] = {l->options->against, l->options->with};
 	char text[2 * PATH_MAX];
 
 	for (int i = 0; i < 2; i++) {
@@ -360,17 +362,19 @@ static int find_allocators(struct cmp_live *l)
 
 static int examine_command(struct cmp_live *l)
 {
-	struct program p;
+	static struct program p;
 	struct elf_id self;
 	char why[PATH_MAX + 400];
 
 	if (!elf_identify("/proc/self/exe", &self))
-		return -1;
+		return cmd_fail(STATUS_UNABLE, NAME, "/proc is not mounted here");
 	program_examine(&p, l->options->argv[0], &self);
+	l->command.path = p.path[0] ? p.path : l->options->argv[0];
 	if (p.kind == PROGRAM_GOOD)
 		return -1;
 	program_explain(&p, l->options->argv[0], why, sizeof why);
-	return cmd_fail(p.kind <= PROGRAM_NO_LOADER ? STATUS_USAGE : STATUS_UNABLE, NAME, "%s", why);
+	return cmd_fail(p.kind <= PROGRAM_NO_LOADER ? STATUS_USAGE : STATUS_UNABLE, NAME, "%s",
+			why);
 }
 
 static void open_cgroup(struct cmp_live *l)
@@ -395,6 +399,7 @@ int cmp_live_open(struct cmp_live *l, const struct cmp_options *o, struct cmp_do
 	l->options = o;
 	l->doc = doc;
 	l->command.argv = o->argv;
+	l->command.launcher = -1;
 	l->command.timeout = o->timeout;
 	l->command.nodes = doc->machine.nodes > 1;
 	l->progress = !o->quiet && isatty(2);
@@ -404,6 +409,7 @@ int cmp_live_open(struct cmp_live *l, const struct cmp_options *o, struct cmp_do
 	if (status >= 0)
 		return status;
 	open_cgroup(l);
+	l->command.launcher = cmp_launcher_open();
 	if (!cmp_run_init())
 		return cmd_fail(STATUS_UNABLE, NAME, "signals cannot be waited for here");
 	return -1;

@@ -21,7 +21,8 @@ struct cmp_live {
 	double took; /* seconds of all counted runs */
 };
 
-/* Finds the allocators, examines the command, prepares cgroup and signals.  -1, or the exit status. */
+/* Finds the allocators, examines the command, prepares cgroup and signals.  -1, or the exit status.
+ */
 int cmp_live_open(struct cmp_live *l, const struct cmp_options *o, struct cmp_document *doc);
 
 /* The runs before anything counts.  False: see doc->problem, l->interrupted. */

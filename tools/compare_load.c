@@ -60,13 +60,14 @@ static void load_machine(struct cmp_machine *m, const cJSON *o)
 	cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(o, "excluded_nodes"))
 	{
 		if (m->excluded_n < CMP_NODES_MAX && cJSON_IsNumber(node))
-			m->excluded[m->excluded_n++] = (int)fmin(fmax(node->valuedouble, 0), 1 << 20);
+			m->excluded[m->excluded_n++] =
+			    (int)fmin(fmax(node->valuedouble, 0), 1 << 20);
 	}
 }
 
 static const char *load_sample(struct cmp_document *d, const cJSON *o)
 {
-	static const char *const sides[] = { "before", "after", "control" };
+	static const char *const sides[] = {"before", "after", "control"};
 	const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(o, "node_bytes");
 	struct cmp_sample *s;
 	char name[16];
@@ -116,7 +117,7 @@ static const char *load_command(struct cmp_document *d, const cJSON *list)
 
 static void load_names(struct cmp_document *d, const cJSON *root)
 {
-	static const char *const keys[] = { "before", "after" };
+	static const char *const keys[] = {"before", "after"};
 	char better[16];
 
 	for (int i = 0; i < 2; i++) {

@@ -42,8 +42,8 @@ static void put_code(FILE *f, const char *text)
 static void write_times(FILE *f, const struct cmp_document *d, const char *before,
 			const char *after)
 {
-	static const int rows[] = { CMP_M_TIME, CMP_M_SYS, CMP_M_USER };
-	static const char *const titles[] = { "Real", "Sys", "User" };
+	static const int rows[] = {CMP_M_TIME, CMP_M_SYS, CMP_M_USER};
+	static const char *const titles[] = {"Real", "Sys", "User"};
 
 	fputs("\n| Allocator | Time | Min | Max | Avg | StdDev | %Change |\n"
 	      "|---|---|---:|---:|---:|---:|---:|\n",
@@ -60,8 +60,8 @@ static void write_times(FILE *f, const struct cmp_document *d, const char *befor
 					cmp_effect(j->before.mean, s->mean, CMP_RELATIVE, 1));
 		fputs("| ", f);
 		put(f, i < 3 ? before : after);
-		fprintf(f, " | %s | %.4f | %.4f | %.4f | %.4f | %s |\n", titles[i % 3], s->min, s->max,
-			s->mean, s->stddev, change);
+		fprintf(f, " | %s | %.4f | %.4f | %.4f | %.4f | %s |\n", titles[i % 3], s->min,
+			s->max, s->mean, s->stddev, change);
 	}
 }
 
@@ -83,9 +83,9 @@ static void write_parameters(FILE *f, const struct cmp_document *d, const char *
 			fprintf(f, "| %s | %s | %s | %s |\n", cmp_metrics[m].name,
 				cmp_value_text(a, sizeof a, unit, j->before.mean),
 				cmp_value_text(b, sizeof b, unit, j->after.mean),
-				cmp_change_text(change, sizeof change,
-						cmp_effect(j->before.mean, j->after.mean,
-							   CMP_RELATIVE, 1)));
+				cmp_change_text(
+				    change, sizeof change,
+				    cmp_effect(j->before.mean, j->after.mean, CMP_RELATIVE, 1)));
 	}
 }
 

@@ -12,41 +12,41 @@
 #define DEFAULTS "time=5%,rss=5%"
 
 static const char help[] =
-	"Usage: numaslab compare [options] -- COMMAND [argument...]\n"
-	"Runs COMMAND under glibc's malloc and under libnumaslab.so, in turn, and tells with\n"
-	"statistics that hold on noisy machines which is better at what.\n\n"
-	"What is compared:\n"
-	"  -r, --pairs N        pairs of runs until the first look (10); a third run in each pair\n"
-	"                       is glibc's again, as a control\n"
-	"      --max-pairs N    go on while undecided, to at most N pairs (4 times --pairs)\n"
-	"      --warmup N       runs of each before anything counts (1)\n"
-	"      --against A      the allocator before: glibc, jemalloc, mimalloc, tcmalloc, tbbmalloc\n"
-	"                       or a library's path (glibc)\n"
-	"      --with A         the allocator after (numaslab)\n"
-	"      --base FILE      compare with what an earlier --json recorded for the same command\n"
-	"      --replay FILE    judge the samples of an earlier --json again; runs nothing\n"
-	"      --metric RE[,higher|lower]\n"
-	"                       compare also the last number that the regular expression RE (its\n"
-	"                       group, if it has one) finds in the output; lower is better\n"
-	"      --same-output    the outputs must be the same\n"
-	"  -i, --ignore-failure an exit status other than 0 is fine if both have the same\n"
-	"      --timeout S      a run that takes longer has failed (none)\n"
-	"      --pin CPUS       run on these CPUs, as in 0-3,8\n"
-	"      --numa           run on all nodes' CPUs; needs more than one node\n\n"
-	"How it is judged:\n"
-	"      --fail-over LIST limits, as in time=5%,rss=64M,hint_faults=0; 'none' judges nothing\n"
-	"                       (" DEFAULTS ", and metric=5% with --metric)\n"
-	"      --seed N         of the bootstrap (1)\n\n"
-	"How it is shown (each may be given FILE as --json=FILE; else it goes to standard output):\n"
-	"      --table          for people (default)\n"
-	"      --markdown       for a job's summary\n"
-	"      --json           everything, raw samples too\n"
-	"      --junit FILE     for a CI server ('-': standard output)\n"
-	"  -q, --quiet          no progress\n"
-	"  -h, --help           show this text\n\n"
-	"Exit status: 0 within the limits, 1 a regression, 6 undecided or too noisy, 7 the command\n"
-	"failed or differs between the allocators, 2 wrong usage, 4 a file cannot be written,\n"
-	"5 FILE is not understood, 77 the machine cannot do this.\n";
+    "Usage: numaslab compare [options] -- COMMAND [argument...]\n"
+    "Runs COMMAND under glibc's malloc and under libnumaslab.so, in turn, and tells with\n"
+    "statistics that hold on noisy machines which is better at what.\n\n"
+    "What is compared:\n"
+    "  -r, --pairs N        pairs of runs until the first look (10); a third run in each pair\n"
+    "                       is glibc's again, as a control\n"
+    "      --max-pairs N    go on while undecided, to at most N pairs (4 times --pairs)\n"
+    "      --warmup N       runs of each before anything counts (1)\n"
+    "      --against A      the allocator before: glibc, jemalloc, mimalloc, tcmalloc, tbbmalloc\n"
+    "                       or a library's path (glibc)\n"
+    "      --with A         the allocator after (numaslab)\n"
+    "      --base FILE      compare with what an earlier --json recorded for the same command\n"
+    "      --replay FILE    judge the samples of an earlier --json again; runs nothing\n"
+    "      --metric RE[,higher|lower]\n"
+    "                       compare also the last number that the regular expression RE (its\n"
+    "                       group, if it has one) finds in the output; lower is better\n"
+    "      --same-output    the outputs must be the same\n"
+    "  -i, --ignore-failure an exit status other than 0 is fine if both have the same\n"
+    "      --timeout S      a run that takes longer has failed (none)\n"
+    "      --pin CPUS       run on these CPUs, as in 0-3,8\n"
+    "      --numa           run on all nodes' CPUs; needs more than one node\n\n"
+    "How it is judged:\n"
+    "      --fail-over LIST limits, as in time=5%,rss=64M,hint_faults=0; 'none' judges nothing\n"
+    "                       (" DEFAULTS ", and metric=5% with --metric)\n"
+    "      --seed N         of the bootstrap (1)\n\n"
+    "How it is shown (each may be given FILE as --json=FILE; else it goes to standard output):\n"
+    "      --table          for people (default)\n"
+    "      --markdown       for a job's summary\n"
+    "      --json           everything, raw samples too\n"
+    "      --junit FILE     for a CI server ('-': standard output)\n"
+    "  -q, --quiet          no progress\n"
+    "  -h, --help           show this text\n\n"
+    "Exit status: 0 within the limits, 1 a regression, 6 undecided or too noisy, 7 the command\n"
+    "failed or differs between the allocators, 2 wrong usage, 4 a file cannot be written,\n"
+    "5 FILE is not understood, 77 the machine cannot do this.\n";
 
 enum {
 	OPT_MAX = 256,
@@ -66,28 +66,28 @@ enum {
 };
 
 static const struct option options[] = {
-	{ "pairs", required_argument, NULL, 'r' },
-	{ "max-pairs", required_argument, NULL, OPT_MAX },
-	{ "warmup", required_argument, NULL, OPT_WARMUP },
-	{ "against", required_argument, NULL, OPT_AGAINST },
-	{ "with", required_argument, NULL, OPT_WITH },
-	{ "base", required_argument, NULL, OPT_BASE },
-	{ "replay", required_argument, NULL, OPT_REPLAY },
-	{ "metric", required_argument, NULL, OPT_METRIC },
-	{ "same-output", no_argument, NULL, OPT_SAME },
-	{ "ignore-failure", no_argument, NULL, 'i' },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "pin", required_argument, NULL, OPT_PIN },
-	{ "numa", no_argument, NULL, OPT_NUMA },
-	{ "fail-over", required_argument, NULL, OPT_FAIL },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "table", optional_argument, NULL, OPT_FORMAT + CMP_TABLE },
-	{ "markdown", optional_argument, NULL, OPT_FORMAT + CMP_MARKDOWN },
-	{ "json", optional_argument, NULL, OPT_FORMAT + CMP_JSON },
-	{ "junit", required_argument, NULL, OPT_FORMAT + CMP_JUNIT },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+    {"pairs", required_argument, NULL, 'r'},
+    {"max-pairs", required_argument, NULL, OPT_MAX},
+    {"warmup", required_argument, NULL, OPT_WARMUP},
+    {"against", required_argument, NULL, OPT_AGAINST},
+    {"with", required_argument, NULL, OPT_WITH},
+    {"base", required_argument, NULL, OPT_BASE},
+    {"replay", required_argument, NULL, OPT_REPLAY},
+    {"metric", required_argument, NULL, OPT_METRIC},
+    {"same-output", no_argument, NULL, OPT_SAME},
+    {"ignore-failure", no_argument, NULL, 'i'},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"pin", required_argument, NULL, OPT_PIN},
+    {"numa", no_argument, NULL, OPT_NUMA},
+    {"fail-over", required_argument, NULL, OPT_FAIL},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"table", optional_argument, NULL, OPT_FORMAT + CMP_TABLE},
+    {"markdown", optional_argument, NULL, OPT_FORMAT + CMP_MARKDOWN},
+    {"json", optional_argument, NULL, OPT_FORMAT + CMP_JSON},
+    {"junit", required_argument, NULL, OPT_FORMAT + CMP_JUNIT},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static int number(const char *option, const char *text, double low, double high, double *out)
@@ -99,7 +99,8 @@ static int number(const char *option, const char *text, double low, double high,
 	if (*text && !*end && !errno && *out >= low && *out <= high)
 		return -1;
 	printable(shown, sizeof shown, text);
-	return cmd_usage(NAME, "%s takes a number from %g to %g, not '%s'", option, low, high, shown);
+	return cmd_usage(NAME, "%s takes a number from %g to %g, not '%s'", option, low, high,
+			 shown);
 }
 
 static int whole(const char *option, const char *text, double low, double high, size_t *out)
@@ -113,7 +114,8 @@ static int whole(const char *option, const char *text, double low, double high, 
 	return status;
 }
 
-/* `--json FILE` without the equals sign, where a -- further on shows that FILE is not the command. */
+/* `--json FILE` without the equals sign, where a -- further on shows that FILE is not the command.
+ */
 static const char *file_operand(int argc, char **argv)
 {
 	if (optarg)
@@ -251,8 +253,8 @@ int cmp_options_parse(struct cmp_options *o, int argc, char **argv)
 {
 	int got, status = -1;
 
-	*o = (struct cmp_options){ .against = "glibc", .with = "numaslab", .pairs = 10, .warmup = 1,
-				   .seed = 1 };
+	*o = (struct cmp_options){
+	    .against = "glibc", .with = "numaslab", .pairs = 10, .warmup = 1, .seed = 1};
 	cmp_threshold_parse(DEFAULTS, o->threshold);
 	opterr = 0;
 	optind = 1;

@@ -26,8 +26,8 @@ void cmp_plot_bins(const double *v, size_t n, double low, double high, int width
 static void write_strip(FILE *f, const char *who, const double *v, const struct cmp_summary *s,
 			const double axis[2], int width, const struct cmp_style *style)
 {
-	static const char *const blocks[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
-	static const char *const letters[] = { " ", ".", ":", "-", "=", "+", "*", "#", "@" };
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
 	const char *const *ink = style->utf8 ? blocks : letters;
 	unsigned bins[400], median[400], most = 1;
 
@@ -52,8 +52,8 @@ void cmp_write_plot(FILE *f, const struct cmp_document *d, int metric,
 	const struct cmp_judgement *j = &d->report.m[metric];
 	enum cmp_side side;
 	const struct cmp_runs *runs = cmp_before_runs(d, &side);
-	double *a, *b, axis[2] = { fmin(j->before.min, j->after.min),
-				   fmax(j->before.max, j->after.max) };
+	double *a, *b,
+	    axis[2] = {fmin(j->before.min, j->after.min), fmax(j->before.max, j->after.max)};
 	int width = style->width - NAME_COLUMNS - 4;
 	char before[96], after[96], low[48], high[48];
 

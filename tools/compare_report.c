@@ -153,9 +153,10 @@ void cmp_reason_text(char *buf, size_t size, const struct cmp_document *d, int m
 			 control, limit);
 		break;
 	default:
-		snprintf(buf, size,
-			 "%s (95 %% interval %s) cannot be told from the limit of %s after %zu pairs",
-			 change, interval, limit, d->report.pairs);
+		snprintf(
+		    buf, size,
+		    "%s (95 %% interval %s) cannot be told from the limit of %s after %zu pairs",
+		    change, interval, limit, d->report.pairs);
 	}
 }
 

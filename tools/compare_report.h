@@ -15,10 +15,10 @@
 struct cmp_document {
 	int argc;
 	char **argv;
-	char name[2][64];	  /* allocators: CMP_BEFORE, CMP_AFTER */
+	char name[2][64];	   /* allocators: CMP_BEFORE, CMP_AFTER */
 	char library[2][PATH_MAX]; /* empty: the C library's own */
-	char rss_source[16];	  /* "cgroup", "pss" */
-	char figure[256];	  /* --metric's expression, empty: none */
+	char rss_source[16];	   /* "cgroup", "pss" */
+	char figure[256];	   /* --metric's expression, empty: none */
 	struct cmp_machine machine;
 	struct cmp_plan plan;
 	struct cmp_runs runs;
@@ -26,7 +26,7 @@ struct cmp_document {
 	const struct cmp_document *base; /* --base: the earlier experiment */
 	bool all_rows;			 /* --numa: rows of zeros are shown too */
 	struct {
-		char what[600]; /* what went wrong with the command; empty: nothing */
+		char what[600];		  /* what went wrong with the command; empty: nothing */
 		char how[PATH_MAX + 600]; /* how to see it again */
 		char output[4096];	  /* the end of what it wrote to stderr */
 	} problem;
@@ -35,7 +35,7 @@ struct cmp_document {
 };
 
 void cmp_note(struct cmp_document *d, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3)));
 
 /* 0 PASS, 1 FAIL, 6 INCONCLUSIVE or NOISY, 7 ERROR */
 int cmp_exit_status(const struct cmp_document *d);

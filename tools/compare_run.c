@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/compare_launcher.h"
 #include "tools/compare_machine.h"
 #include "tools/compare_tree.h"
 
@@ -31,8 +32,8 @@ static sigset_t before;	 /* the mask that we were started with, and children get
 
 /* A run in progress. */
 struct run {
-	pid_t pid;
-	int out, err, start; /* pipe ends; start tells errno if exec fails */
+	pid_t pid, group;    /* the command; its process group, whose leader the launcher was */
+	int out, err, start; /* pipe ends; start brings the launcher's records */
 	double began, ended, next_sample;
 	bool over;
 	int status;
@@ -81,46 +82,112 @@ size_t cmp_run_preload(const struct cmp_allocator *a, char *text, size_t size)
 	return text[0] ? strlen("LD_PRELOAD=") + strlen(text) + 1 + sizeof(char *) : 0;
 }
 
-/* Both sides get environments of the same size: its size moves the stack, and that alone can change
- * a program's speed by some per cent. */
-static void set_environment(const struct cmp_command *c, const struct cmp_allocator *a)
+static bool is_variable(const char *entry, const char *name)
 {
-	char text[PRELOAD_MAX], pad[PRELOAD_MAX];
-	size_t len = cmp_run_preload(a, text, sizeof text);
+	size_t len = strlen(name);
 
-	unsetenv("LD_PRELOAD");
-	if (text[0])
-		setenv("LD_PRELOAD", text, 1);
-	if (c->pad > len && c->pad - len < sizeof pad) {
-		memset(pad, 'x', sizeof pad);
-		pad[c->pad - len] = '\0';
-		setenv(PAD_VARIABLE, pad, 1);
-	} else {
-		setenv(PAD_VARIABLE, "", 1);
-	}
+	return !strncmp(entry, name, len) && entry[len] == '=';
 }
 
-static void become_command(const struct cmp_command *c, const struct cmp_allocator *a, int out,
-			   int err, int start)
+static char *text_join(const char *a, const char *b)
+{
+	char *out = malloc(strlen(a) + strlen(b) + 1);
+
+	if (!out)
+		abort();
+	strcpy(out, a);
+	return strcat(out, b);
+}
+
+/* The environment for a run, made here and not in the child, which must stay small (see start()).
+ * Both sides get one of the same size: its size moves the stack, and that alone can change a
+ * program's speed by some per cent.  The last two entries are ours to free. */
+static char **environment(const struct cmp_command *c, const struct cmp_allocator *a)
+{
+	char preload[PRELOAD_MAX], pad[PRELOAD_MAX] = "", **env;
+	size_t len = cmp_run_preload(a, preload, sizeof preload), n = 0;
+
+	while (environ[n])
+		n++;
+	env = calloc(n + 3, sizeof *env);
+	if (!env)
+		abort();
+	n = 0;
+	for (char **e = environ; *e; e++)
+		if (!is_variable(*e, "LD_PRELOAD") && !is_variable(*e, PAD_VARIABLE))
+			env[n++] = *e;
+	if (c->pad > len)
+		memset(pad, 'x', c->pad - len < sizeof pad ? c->pad - len : sizeof pad - 1);
+	env[n++] = text_join(PAD_VARIABLE "=", pad);
+	if (preload[0])
+		env[n++] = text_join("LD_PRELOAD=", preload);
+	return env;
+}
+
+static void environment_free(char **env)
+{
+	for (char **e = env; *e; e++)
+		if (is_variable(*e, "LD_PRELOAD") || is_variable(*e, PAD_VARIABLE))
+			free(*e);
+	free(env);
+}
+
+/* In the child: everything that the command inherits, then the launcher, or where that cannot be run
+ * the command itself. */
+static void become_command(const struct cmp_command *c, char **argv, char **env, int out, int err,
+			   int start)
 {
 	int null = open("/dev/null", O_RDONLY);
+	struct cmp_started s = { .kind = CMP_STARTED };
+	struct timespec t;
 
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (c->cgroup.path[0])
 		cmp_cgroup_enter(&c->cgroup);
 	if (c->cpus)
 		sched_setaffinity(0, c->cpus_size, c->cpus);
-	set_environment(c, a);
 	dup2(null, 0);
 	dup2(out, 1);
 	dup2(err, 2);
 	if (null > 2)
 		close(null);
 	sigprocmask(SIG_SETMASK, &before, NULL);
-	execvp(c->argv[0], c->argv);
-	dprintf(start, "%d", errno);
-	_exit(127);
+	if (c->launcher >= 0) {
+		fcntl(start, F_SETFD, 0);
+		execveat(c->launcher, "", argv, env, AT_EMPTY_PATH);
+		fcntl(start, F_SETFD, FD_CLOEXEC);
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	s.pid = getpid();
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	s.seconds = t.tv_sec;
+	s.nanoseconds = t.tv_nsec;
+	if (write(start, &s, sizeof s) != sizeof s)
+		_exit(126);
+	execvpe(c->path, argv + 3, env);
+	s.kind = CMP_NOT_STARTED;
+	s.error = errno;
+	_exit(write(start, &s, sizeof s) == sizeof s ? 127 : 126);
+}
+
+/* The launcher's argv: what it needs, then the command's. */
+static char **launcher_argv(const struct cmp_command *c, int start)
+{
+	static char fd[16];
+	size_t n = 0;
+	char **argv;
+
+	while (c->argv[n])
+		n++;
+	argv = calloc(n + 4, sizeof *argv);
+	if (!argv)
+		abort();
+	snprintf(fd, sizeof fd, "%d", start);
+	argv[0] = fd;
+	argv[1] = "/bin/sh";
+	argv[2] = (char *)c->path;
+	memcpy(argv + 3, c->argv, n * sizeof *argv);
+	return argv;
 }
 
 static void close_pair(int fds[2])
@@ -129,11 +196,35 @@ static void close_pair(int fds[2])
 	close(fds[1]);
 }
 
-/* Starts the command; the errno of an exec that failed arrives through r->start. */
-static bool start(struct run *r, struct cmp_command *c, const struct cmp_allocator *a)
+/* Reads the launcher's records until the pipe is closed by the command's exec, or by its failure. */
+static bool started(struct run *r, int *error)
+{
+	struct cmp_started s;
+	bool good = false;
+	ssize_t n;
+
+	*error = ECHILD;
+	while ((n = read(r->start, &s, sizeof s)) == sizeof s || (n < 0 && errno == EINTR)) {
+		if (n < 0)
+			continue;
+		good = s.kind == CMP_STARTED;
+		if (!good) {
+			*error = (int)s.error;
+			continue;
+		}
+		r->pid = (pid_t)s.pid;
+		r->began = (double)s.seconds + (double)s.nanoseconds * 1e-9;
+	}
+	return good;
+}
+
+/* Starts the command; on failure *error tells why. */
+static bool start(struct run *r, struct cmp_command *c, char **env, int *error)
 {
 	int out[2], err[2], startup[2];
+	char **argv;
 
+	*error = EMFILE;
 	if (pipe2(out, O_CLOEXEC))
 		return false;
 	if (pipe2(err, O_CLOEXEC)) {
@@ -145,20 +236,22 @@ static bool start(struct run *r, struct cmp_command *c, const struct cmp_allocat
 		close_pair(err);
 		return false;
 	}
+	argv = launcher_argv(c, startup[1]);
 	cmp_cgroup_begin(&c->cgroup);
-	r->began = now();
-	r->pid = fork();
-	if (!r->pid)
-		become_command(c, a, out[1], err[1], startup[1]);
+	r->group = fork();
+	if (!r->group)
+		become_command(c, argv, env, out[1], err[1], startup[1]);
 	close(out[1]);
 	close(err[1]);
 	close(startup[1]);
+	free(argv);
 	fcntl(out[0], F_SETFL, O_NONBLOCK);
 	fcntl(err[0], F_SETFL, O_NONBLOCK);
 	r->out = out[0];
 	r->err = err[0];
 	r->start = startup[0];
-	return r->pid > 0;
+	*error = errno;
+	return r->group > 0 && started(r, error);
 }
 
 static void output_add(struct cmp_output *o, const char *data, size_t n)
@@ -199,7 +292,8 @@ static void reap(struct run *r)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		cmp_rusage_add(&r->usage, &usage);
+		if (pid != r->group || pid == r->pid) /* the launcher is not the command */
+			cmp_rusage_add(&r->usage, &usage);
 		if (pid != r->pid)
 			continue;
 		r->over = true;
@@ -310,15 +404,6 @@ static void fill(struct cmp_sample *s, const struct run *r, const struct cmp_com
 	s->status = WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-/* Takes the command's errno of exec, if it failed. */
-static int exec_errno(int fd)
-{
-	char text[16] = "";
-	ssize_t n = read(fd, text, sizeof text - 1);
-
-	return n > 0 ? atoi(text) : 0;
-}
-
 static bool read_figure(const struct cmp_command *c, struct cmp_sample *s, struct cmp_outcome *o)
 {
 	if (!c->figure)
@@ -335,23 +420,23 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 	double vm0[CMP_M_COUNT], vm1[CMP_M_COUNT], cgroup_peak;
 	struct run r = {.pid = -1, .out = -1, .err = -1, .start = -1};
 
+	char **env = environment(c, a);
+
 	memset(o, 0, sizeof *o);
 	cmp_vmstat_read(vm0);
-	if (!start(&r, c, a)) {
-		o->spawn_errno = errno;
-		cmp_cgroup_end(&c->cgroup);
-	} else {
-		o->spawn_errno = exec_errno(r.start);
+	if (start(&r, c, env, &o->spawn_errno)) {
+		o->spawn_errno = 0;
 		watch(&r, c, o);
-		cmp_tree_end(r.pid, &r.usage);
-		cgroup_peak = cmp_cgroup_end(&c->cgroup);
-		cmp_vmstat_read(vm1);
-		drain(r.out, &o->out);
-		drain(r.err, &o->err);
-		fill(s, &r, c, cgroup_peak, vm0, vm1);
-		o->signal = r.over && WIFSIGNALED(r.status) ? WTERMSIG(r.status) : 0;
-		o->core = o->signal && WCOREDUMP(r.status);
 	}
+	cmp_tree_end(&r.usage);
+	cgroup_peak = cmp_cgroup_end(&c->cgroup);
+	cmp_vmstat_read(vm1);
+	drain(r.out, &o->out);
+	drain(r.err, &o->err);
+	fill(s, &r, c, cgroup_peak, vm0, vm1);
+	o->signal = r.over && WIFSIGNALED(r.status) ? WTERMSIG(r.status) : 0;
+	o->core = o->signal && WCOREDUMP(r.status);
+	environment_free(env);
 	close(r.out);
 	close(r.err);
 	close(r.start);

@@ -26,6 +26,8 @@ const char *cmp_allocator_find(struct cmp_allocator *a, const char *text);
 /* What all runs have in common. */
 struct cmp_command {
 	char *const *argv;
+	const char *path; /* of argv[0], as found */
+	int launcher;	  /* descriptor of the small program that starts it, or -1 */
 	cpu_set_t *cpus; /* NULL: as inherited */
 	size_t cpus_size;
 	double timeout; /* seconds; 0: none */
@@ -62,6 +64,9 @@ void cmp_run_finish(int signal);
 bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sample *s,
 	     struct cmp_outcome *o);
 void cmp_outcome_free(struct cmp_outcome *o);
+
+/* A descriptor of the launcher's image; -1: the command is started directly. */
+int cmp_launcher_open(void);
 
 /* LD_PRELOAD for `a` in this environment; returns the bytes that it takes there. */
 size_t cmp_run_preload(const struct cmp_allocator *a, char *text, size_t size);

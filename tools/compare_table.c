@@ -11,7 +11,7 @@
 static const struct {
 	int metric;
 	const char *title;
-} times[] = { { CMP_M_TIME, "Real:" }, { CMP_M_SYS, "Sys:" }, { CMP_M_USER, "User:" } };
+} times[] = {{CMP_M_TIME, "Real:"}, {CMP_M_SYS, "Sys:"}, {CMP_M_USER, "User:"}};
 
 static const char *paint(const struct cmp_style *style, enum cmp_verdict v)
 {
@@ -94,13 +94,13 @@ static void write_residency(FILE *f, const struct cmp_document *d)
 		return;
 	for (size_t i = 0; i < d->machine.nodes; i++) {
 		char name[40], a[48], b[48];
-		double sum[2] = { 0, 0 };
+		double sum[2] = {0, 0};
 
 		for (size_t k = 0; k < before->n[side]; k++)
 			sum[0] += before->side[side][k].node_bytes[i] / (double)before->n[side];
 		for (size_t k = 0; k < d->runs.n[CMP_AFTER]; k++)
-			sum[1] += d->runs.side[CMP_AFTER][k].node_bytes[i] /
-				  (double)d->runs.n[CMP_AFTER];
+			sum[1] +=
+			    d->runs.side[CMP_AFTER][k].node_bytes[i] / (double)d->runs.n[CMP_AFTER];
 		snprintf(name, sizeof name, "heap on node %d", d->machine.node[i].number);
 		fprintf(f, "%-24s %16s %16s\n", name,
 			cmp_value_text(a, sizeof a, CMP_BYTES, sum[0]),
@@ -125,9 +125,9 @@ static void write_verdicts(FILE *f, const struct cmp_document *d, const struct c
 		cmp_threshold_text(limit, sizeof limit, cmp_metrics[m].unit, &j->threshold);
 		if (j->control_ran)
 			cmp_effect_text(control, sizeof control, m, j, j->control.point);
-		fprintf(f, "%-20s %9s %22s %9s %9s  %s%s%s\n", cmp_metrics[m].name, change, interval,
-			limit, control, paint(style, j->verdict), cmp_verdict_text(j->verdict),
-			plain(style));
+		fprintf(f, "%-20s %9s %22s %9s %9s  %s%s%s\n", cmp_metrics[m].name, change,
+			interval, limit, control, paint(style, j->verdict),
+			cmp_verdict_text(j->verdict), plain(style));
 	}
 }
 
@@ -143,7 +143,8 @@ static void write_problem(FILE *f, const struct cmp_document *d, const struct cm
 
 		fputs("The last that it wrote to stderr:\n", f);
 		snprintf(output, sizeof output, "%s", d->problem.output);
-		for (line = strtok_r(output, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		for (line = strtok_r(output, "\n", &save); line;
+		     line = strtok_r(NULL, "\n", &save)) {
 			char shown[512];
 
 			fprintf(f, "    %s\n", printable(shown, sizeof shown, line));
@@ -159,7 +160,7 @@ static void write_sentence(FILE *f, const struct cmp_document *d)
 	static const struct {
 		int tendency;
 		const char *text;
-	} kinds[] = { { -1, "better at" }, { 1, "worse at" }, { 0, "no difference seen at" } };
+	} kinds[] = {{-1, "better at"}, {1, "worse at"}, {0, "no difference seen at"}};
 	char before[96], after[96], list[600];
 
 	cmp_column_names(d, before, after);
@@ -184,11 +185,13 @@ static void write_overall(FILE *f, const struct cmp_document *d, const struct cm
 	fprintf(f, "\n%s%s%s after %zu pair%s", paint(style, v), cmp_verdict_text(v), plain(style),
 		d->report.pairs, d->report.pairs == 1 ? "" : "s");
 	if (v == CMP_INCONCLUSIVE)
-		fputs(": the samples allow no verdict yet; more pairs (-r, --max-pairs) or a quieter "
-		      "machine (--pin) may",
-		      f);
+		fputs(
+		    ": the samples allow no verdict yet; more pairs (-r, --max-pairs) or a quieter "
+		    "machine (--pin) may",
+		    f);
 	if (v == CMP_NOISY)
-		fputs(": the machine is too noisy; the same allocator differs from itself by more than "
+		fputs(": the machine is too noisy; the same allocator differs from itself by more "
+		      "than "
 		      "the limit",
 		      f);
 	fputc('\n', f);

@@ -242,7 +242,7 @@ void cmp_rusage_add(struct rusage *sum, const struct rusage *one)
 	sum->ru_nivcsw += one->ru_nivcsw;
 }
 
-int cmp_tree_end(pid_t group, struct rusage *sum)
+int cmp_tree_end(struct rusage *sum)
 {
 	int reaped = 0;
 
@@ -252,8 +252,6 @@ int cmp_tree_end(pid_t group, struct rusage *sum)
 		size_t n, left;
 		pid_t pid;
 
-		if (group > 0)
-			kill(-group, SIGKILL);
 		n = processes_read(&all);
 		left = tree_mark(all, n);
 		for (size_t i = 0; i < n; i++)

@@ -25,9 +25,9 @@ void cmp_tree_init(void);
 /* Looks at every process of the tree once.  nodes: read placement too. */
 void cmp_tree_sample(struct cmp_peak *peak, bool nodes);
 
-/* Kills the group and whatever else is left of the tree, and reaps it; adds its usage to sum.
- * Returns how many processes had to be reaped. */
-int cmp_tree_end(pid_t group, struct rusage *sum);
+/* Kills what is left of the tree, process by process, and reaps it; adds its usage to sum.  Returns
+ * how many had to be reaped. */
+int cmp_tree_end(struct rusage *sum);
 
 void cmp_rusage_add(struct rusage *sum, const struct rusage *one);
 
