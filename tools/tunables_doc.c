@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
+#include "allocator/topology.h"
 #include "tools/cmd.h"
 
 static const char *const helps[] = {
@@ -140,9 +141,28 @@ static enum tunable_verdict bad_value(const struct tunable *t, const char *value
 	return TUNABLE_BAD_VALUE;
 }
 
-static bool group_exists(const char *value)
+/* What the parser of the library does not know of, because it means something only later. */
+static enum tunable_verdict judge_meaning(const struct tunable *t, const char *value, char *why,
+					  size_t size)
 {
-	return value[strspn(value, "0123456789")] == 0 || getgrnam(value);
+	static struct topology_text scratch;
+	char shown[80];
+
+	printable(shown, sizeof shown, value);
+	if (t == &tunable_table[TUNABLE_ID_GROUP] && value[strspn(value, "0123456789")] &&
+	    !getgrnam(value)) {
+		snprintf(why, size, TUNABLE_PREFIX "GROUP cannot be '%s': there is no such group",
+			 shown);
+		return TUNABLE_BAD_VALUE;
+	}
+	if (t == &tunable_table[TUNABLE_ID_TOPOLOGY] && !topology_parse(value, &scratch)) {
+		snprintf(why, size,
+			 TUNABLE_PREFIX "TOPOLOGY cannot be '%s': it is node:memory@CPUs;..., "
+					"as in 0:1G@0;1:1G@1-3;dist=0:1:20",
+			 shown);
+		return TUNABLE_BAD_VALUE;
+	}
+	return TUNABLE_GOOD;
 }
 
 enum tunable_verdict tunable_judge(const char *assignment, char *why, size_t size)
@@ -166,15 +186,11 @@ enum tunable_verdict tunable_judge(const char *assignment, char *why, size_t siz
 		return unknown_name(bare, why, size);
 	}
 	value++;
-	if (!*value || (t != &tunable_table[TUNABLE_ID_GROUP] && tunable_set(t, value, &scratch)))
+	if (!*value)
 		return TUNABLE_GOOD;
-	if (t != &tunable_table[TUNABLE_ID_GROUP] || !tunable_set(t, value, &scratch))
+	if (!tunable_set(t, value, &scratch))
 		return bad_value(t, value, why, size);
-	if (group_exists(value))
-		return TUNABLE_GOOD;
-	snprintf(why, size, TUNABLE_PREFIX "GROUP cannot be '%s': there is no such group",
-		 printable(shown, sizeof shown, value));
-	return TUNABLE_BAD_VALUE;
+	return judge_meaning(t, value, why, size);
 }
 
 size_t tunables_judge_all(char *const *envp, void (*bad)(const char *why, void *data), void *data)

@@ -118,6 +118,8 @@ try "$ns" run --placement hmoe -- true
 expect "--placement with a bad mode" 2 err "NUMASLAB_PLACEMENT cannot be 'hmoe': it is one of home\|observe\|kernel"
 try "$ns" run --set WINDOW=1M -- true
 expect "--set with a bad value" 2 err "NUMASLAB_WINDOW cannot be '1M': it is bytes .* 0 or 64M..1T"
+try "$ns" run --set 'TOPOLOGY=0:1G@x' -- true
+expect "--set with a malformed topology" 2 err "NUMASLAB_TOPOLOGY cannot be '0:1G@x': it is node:memory@CPUs"
 try "$ns" run --set PLACMENT=home -- true
 expect "--set with an unknown name" 2 err 'NUMASLAB_PLACMENT is not a variable of numaslab; did you mean NUMASLAB_PLACEMENT\?'
 try "$ns" run --set CHECK -- true

@@ -104,6 +104,9 @@ static void values_are_judged_with_a_reason(void **state)
 	judge("GROUP=0", TUNABLE_GOOD, "");
 	judge("GROUP=root", TUNABLE_GOOD, "");
 	judge("GROUP=nosuchgroup", TUNABLE_BAD_VALUE, "no such group");
+	judge("TOPOLOGY=0:0;7:16G@0-31", TUNABLE_GOOD, "");
+	judge("TOPOLOGY=0:1G@0;1:1G@1;dist=0:1:20", TUNABLE_GOOD, "");
+	judge("TOPOLOGY=0:1X@0", TUNABLE_BAD_VALUE, "it is node:memory@CPUs");
 	judge("PLACEMENT=hmoe", TUNABLE_BAD_VALUE, "home|observe|kernel");
 	judge("CHECK=2", TUNABLE_BAD_VALUE, "NUMASLAB_CHECK cannot be '2'");
 	judge("WINDOW=1M", TUNABLE_BAD_VALUE, "0 or 64M..1T");

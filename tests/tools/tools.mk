@@ -9,7 +9,7 @@ SUITES += $(TT_UNITS) tests/tools/test_run.sh tests/tools/test_doctor.sh tests/t
 
 $(TT)/test_%: tests/tools/test_%.c tests/tools/fake_tree.c tests/tools/fake_tree.h $(TT_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS) $< tests/tools/fake_tree.c $(TT_OBJ) -lcmocka $(TOOLS_LIBS) -o $@
+	$(CC) $(CFLAGS_ALL) $(TOOLS_LDFLAGS) $< tests/tools/fake_tree.c $(TT_OBJ) -lcmocka $(TOOLS_LIBS) -o $@
 
 $(TT)/helper: tests/tools/helper.c
 	@mkdir -p $(@D)
