@@ -281,6 +281,7 @@ static bool run_test(const struct test *t, int number, char *self)
 {
 	static struct capture c[2];
 	int report[2], output[2], status;
+	uint64_t start = now_ms();
 	bool in_time;
 	pid_t pid;
 
@@ -299,7 +300,10 @@ static bool run_test(const struct test *t, int number, char *self)
 	status = wait_until(pid, in_time);
 	close(report[0]);
 	close(output[0]);
-	return judge(t, number, in_time, status, &c[0], &c[1]);
+	in_time = judge(t, number, in_time, status, &c[0], &c[1]);
+	if (getenv("TEST_NOTES"))
+		printf("# %llu ms\n", (unsigned long long)(now_ms() - start));
+	return in_time;
 }
 
 static int run_child(const char *name)
