@@ -5,3 +5,4 @@
 -include tests/fuzz/fuzz.mk
 -include tests/bench/bench.mk
 -include tests/vm/vm.mk
+-include tests/compare/compare.mk

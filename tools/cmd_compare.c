@@ -105,7 +105,8 @@ static int check_base(struct cmp_document *d, struct cmp_document *base)
 
 	if (!same_command(d, base)) {
 		cmp_command_text(base, command, sizeof command);
-		return cmd_fail(STATUS_USAGE, NAME, "the base is about another command: %s", command);
+		return cmd_fail(STATUS_USAGE, NAME, "the base is about another command: %s",
+				command);
 	}
 	if (base->problem.what[0] || !base->runs.n[CMP_AFTER])
 		return cmd_fail(STATUS_USAGE, NAME, "the base recorded a failure, no samples");
@@ -116,8 +117,8 @@ static int check_base(struct cmp_document *d, struct cmp_document *base)
 	}
 	if (strcmp(base->machine.cpu, d->machine.cpu) ||
 	    strcmp(base->machine.kernel, d->machine.kernel))
-		cmp_note(d, "the base comes from another machine: %.100s, %.100s", base->machine.cpu,
-			 base->machine.kernel);
+		cmp_note(d, "the base comes from another machine: %.100s, %.100s",
+			 base->machine.cpu, base->machine.kernel);
 	return -1;
 }
 
@@ -130,7 +131,8 @@ static void note_circumstances(struct cmp_document *d)
 		judged += d->plan.threshold[i].judged;
 	needed = cmp_pairs_needed(judged, CMP_ALPHA / (double)d->plan.nlooks);
 	if (judged && last < needed && !d->base)
-		cmp_note(d, "%zu pairs are too few for any verdict on figures that vary; %zu would do",
+		cmp_note(d,
+			 "%zu pairs are too few for any verdict on figures that vary; %zu would do",
 			 last, needed);
 	if (m->load > 0.7 * m->cpus_online)
 		cmp_note(d, "the machine was busy when this began (load %.1f on %d CPUs)", m->load,
@@ -148,10 +150,10 @@ static int check_measured(const struct cmp_document *d, const struct cmp_sample 
 		if (d->plan.threshold[m].judged && isnan(s->v[m]))
 			return cmd_fail(STATUS_UNABLE, NAME, "%s (%s) cannot be measured here%s",
 					cmp_metrics[m].name, cmp_metrics[m].help,
-					m == CMP_M_REMOTE ?
-						": it takes several nodes and a command that runs "
-						"longer than some milliseconds" :
-						"");
+					m == CMP_M_REMOTE
+					    ? ": it takes several nodes and a command that runs "
+					      "longer than some milliseconds"
+					    : "");
 	return -1;
 }
 
@@ -172,8 +174,8 @@ static int run_looks(struct cmp_live *l, struct cmp_document *d)
 			return -1;
 		if (!d->runs.n[CMP_AFTER])
 			break;
-		cmp_judge(&d->plan, &d->runs, d->base ? &d->base->runs : NULL,
-			  d->runs.n[CMP_AFTER], look, &d->report);
+		cmp_judge(&d->plan, &d->runs, d->base ? &d->base->runs : NULL, d->runs.n[CMP_AFTER],
+			  look, &d->report);
 		if (d->problem.what[0] || !cmp_judge_undecided(&d->report))
 			break;
 	}
@@ -224,7 +226,8 @@ static void replay_looks(struct cmp_document *d)
 			cmp_note(d, "%s was not measured in every run", cmp_metrics[m].name);
 }
 
-static int run_replay(struct cmp_document *d, const struct cmp_options *o, struct cmp_document *base)
+static int run_replay(struct cmp_document *d, const struct cmp_options *o,
+		      struct cmp_document *base)
 {
 	int status = base ? check_base(d, base) : -1;
 
@@ -243,7 +246,7 @@ static int run_replay(struct cmp_document *d, const struct cmp_options *o, struc
 
 static struct cmp_style terminal_style(FILE *f)
 {
-	struct cmp_style style = { .width = 100 };
+	struct cmp_style style = {.width = 100};
 	struct winsize size;
 
 	setlocale(LC_CTYPE, "");
@@ -340,8 +343,8 @@ int cmd_compare(int argc, char **argv)
 		return status;
 	now.base = o.base ? &base : NULL;
 	set_plan(&now, &o);
-	status = o.replay ? run_replay(&now, &o, o.base ? &base : NULL) :
-			    run_live(&now, &o, o.base ? &base : NULL);
+	status = o.replay ? run_replay(&now, &o, o.base ? &base : NULL)
+			  : run_live(&now, &o, o.base ? &base : NULL);
 	if (status < 0)
 		status = finish(&now, &o);
 	cmp_document_free(&now);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A program of a page or two that starts the command.  The kernel counts what a process had in
- * memory before its exec into its high-water mark, so a command started by something large (numaslab
- * with its samples and the command's output) never seems smaller than that.  This one is built
- * without a C library, is embedded in the command and run from memory.  It makes the command its own
- * sibling, so that compare can wait for it, and ends.
+ * memory before its exec into its high-water mark, so a command started by something large
+ * (numaslab with its samples and the command's output) never seems smaller than that.  This one is
+ * built without a C library, is embedded in the command and run from memory.  It makes the command
+ * its own sibling, so that compare can wait for it, and ends.
  *
  * argv: descriptor of the pipe to compare, "/bin/sh", path of the command, its argv. */
 #include <linux/sched.h>
@@ -13,13 +13,13 @@
 #include "tools/compare_launcher.h"
 
 /* From the kernel's headers: libc's own would want a libc. */
-#define SIGNAL_CHILD	17
-#define SIGNAL_KILL	9
-#define DEATH_SIGNAL	1 /* prctl */
-#define SET_FD_FLAGS	2 /* fcntl */
-#define CLOSE_ON_EXEC	1
-#define MONOTONIC	1
-#define NO_EXEC_FORMAT	8 /* ENOEXEC */
+#define SIGNAL_CHILD   17
+#define SIGNAL_KILL    9
+#define DEATH_SIGNAL   1 /* prctl */
+#define SET_FD_FLAGS   2 /* fcntl */
+#define CLOSE_ON_EXEC  1
+#define MONOTONIC      1
+#define NO_EXEC_FORMAT 8 /* ENOEXEC */
 
 static long call(long nr, long a, long b, long c, long d, long e)
 {
@@ -53,7 +53,7 @@ static void tell(long fd, struct cmp_started *s)
 
 static void become(long fd, char **argv, char **env)
 {
-	struct cmp_started s = { .kind = CMP_STARTED };
+	struct cmp_started s = {.kind = CMP_STARTED};
 	int64_t time[2];
 
 	call(SYS_prctl, DEATH_SIGNAL, SIGNAL_KILL, 0, 0, 0);
@@ -78,7 +78,7 @@ __attribute__((used, noreturn)) void launch(long *stack)
 {
 	long argc = stack[0], fd = 0;
 	char **argv = (char **)(stack + 1), **env = argv + argc + 1;
-	struct cmp_started s = { .kind = CMP_NOT_STARTED };
+	struct cmp_started s = {.kind = CMP_NOT_STARTED};
 
 	for (const char *c = argv[0]; *c; c++)
 		fd = 10 * fd + *c - '0';

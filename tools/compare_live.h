@@ -31,6 +31,11 @@ bool cmp_live_warm(struct cmp_live *l);
 /* One more pair.  `goal`: pairs until the next look, for the progress line. */
 bool cmp_live_pair(struct cmp_live *l, size_t goal);
 
+/* Checks one run of an allocator (0 before, 1 after) against the first run, which it becomes if
+ * there was none.  False after having filled doc->problem. */
+bool cmp_check_run(struct cmp_live *l, int allocator, int status, struct cmp_outcome *o,
+		   bool measured);
+
 /* Unblocks signals; dies of the one that interrupted, if one did. */
 void cmp_live_close(struct cmp_live *l);
 

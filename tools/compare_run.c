@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
@@ -17,24 +16,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/compare_launcher.h"
 #include "tools/compare_machine.h"
 #include "tools/compare_tree.h"
 
 /* Sampling takes at most this share of one CPU, and is never more frequent than SAMPLE_MIN_MS. */
 #define SAMPLE_SHARE  20
 #define SAMPLE_MIN_MS 10
-#define PAD_VARIABLE  "COMPARE_PAD"
-#define PRELOAD_MAX   (2 * PATH_MAX)
 
 static int signals = -1; /* signalfd of the four that a run waits for */
 static sigset_t before;	 /* the mask that we were started with, and children get */
 
 /* A run in progress. */
 struct run {
-	pid_t pid, group;    /* the command; its process group, whose leader the launcher was */
-	int out, err, start; /* pipe ends; start brings the launcher's records */
-	double began, ended, next_sample;
+	struct cmp_spawned at;
+	double ended, next_sample;
 	bool over;
 	int status;
 	struct rusage usage;
@@ -52,7 +47,12 @@ static double now(void)
 bool cmp_run_init(void)
 {
 	sigset_t set;
+	int fd;
 
+	/* Where 0, 1 or 2 is closed our pipes would get the number. */
+	while ((fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && fd <= 2)
+		;
+	close(fd);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGINT);
@@ -74,184 +74,6 @@ void cmp_run_finish(int sig)
 	close(signals);
 	signals = -1;
 	sigprocmask(SIG_SETMASK, &before, NULL);
-}
-
-size_t cmp_run_preload(const struct cmp_allocator *a, char *text, size_t size)
-{
-	cmp_preload_text(text, size, a->library, getenv("LD_PRELOAD"));
-	return text[0] ? strlen("LD_PRELOAD=") + strlen(text) + 1 + sizeof(char *) : 0;
-}
-
-static bool is_variable(const char *entry, const char *name)
-{
-	size_t len = strlen(name);
-
-	return !strncmp(entry, name, len) && entry[len] == '=';
-}
-
-static char *text_join(const char *a, const char *b)
-{
-	char *out = malloc(strlen(a) + strlen(b) + 1);
-
-	if (!out)
-		abort();
-	strcpy(out, a);
-	return strcat(out, b);
-}
-
-/* The environment for a run, made here and not in the child, which must stay small (see start()).
- * Both sides get one of the same size: its size moves the stack, and that alone can change a
- * program's speed by some per cent.  The last two entries are ours to free. */
-static char **environment(const struct cmp_command *c, const struct cmp_allocator *a)
-{
-	char preload[PRELOAD_MAX], pad[PRELOAD_MAX] = "", **env;
-	size_t len = cmp_run_preload(a, preload, sizeof preload), n = 0;
-
-	while (environ[n])
-		n++;
-	env = calloc(n + 3, sizeof *env);
-	if (!env)
-		abort();
-	n = 0;
-	for (char **e = environ; *e; e++)
-		if (!is_variable(*e, "LD_PRELOAD") && !is_variable(*e, PAD_VARIABLE))
-			env[n++] = *e;
-	if (c->pad > len)
-		memset(pad, 'x', c->pad - len < sizeof pad ? c->pad - len : sizeof pad - 1);
-	env[n++] = text_join(PAD_VARIABLE "=", pad);
-	if (preload[0])
-		env[n++] = text_join("LD_PRELOAD=", preload);
-	return env;
-}
-
-static void environment_free(char **env)
-{
-	for (char **e = env; *e; e++)
-		if (is_variable(*e, "LD_PRELOAD") || is_variable(*e, PAD_VARIABLE))
-			free(*e);
-	free(env);
-}
-
-/* In the child: everything that the command inherits, then the launcher, or where that cannot be run
- * the command itself. */
-static void become_command(const struct cmp_command *c, char **argv, char **env, int out, int err,
-			   int start)
-{
-	int null = open("/dev/null", O_RDONLY);
-	struct cmp_started s = { .kind = CMP_STARTED };
-	struct timespec t;
-
-	setpgid(0, 0);
-	if (c->cgroup.path[0])
-		cmp_cgroup_enter(&c->cgroup);
-	if (c->cpus)
-		sched_setaffinity(0, c->cpus_size, c->cpus);
-	dup2(null, 0);
-	dup2(out, 1);
-	dup2(err, 2);
-	if (null > 2)
-		close(null);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	if (c->launcher >= 0) {
-		fcntl(start, F_SETFD, 0);
-		execveat(c->launcher, "", argv, env, AT_EMPTY_PATH);
-		fcntl(start, F_SETFD, FD_CLOEXEC);
-	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	s.pid = getpid();
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	s.seconds = t.tv_sec;
-	s.nanoseconds = t.tv_nsec;
-	if (write(start, &s, sizeof s) != sizeof s)
-		_exit(126);
-	execvpe(c->path, argv + 3, env);
-	s.kind = CMP_NOT_STARTED;
-	s.error = errno;
-	_exit(write(start, &s, sizeof s) == sizeof s ? 127 : 126);
-}
-
-/* The launcher's argv: what it needs, then the command's. */
-static char **launcher_argv(const struct cmp_command *c, int start)
-{
-	static char fd[16];
-	size_t n = 0;
-	char **argv;
-
-	while (c->argv[n])
-		n++;
-	argv = calloc(n + 4, sizeof *argv);
-	if (!argv)
-		abort();
-	snprintf(fd, sizeof fd, "%d", start);
-	argv[0] = fd;
-	argv[1] = "/bin/sh";
-	argv[2] = (char *)c->path;
-	memcpy(argv + 3, c->argv, n * sizeof *argv);
-	return argv;
-}
-
-static void close_pair(int fds[2])
-{
-	close(fds[0]);
-	close(fds[1]);
-}
-
-/* Reads the launcher's records until the pipe is closed by the command's exec, or by its failure. */
-static bool started(struct run *r, int *error)
-{
-	struct cmp_started s;
-	bool good = false;
-	ssize_t n;
-
-	*error = ECHILD;
-	while ((n = read(r->start, &s, sizeof s)) == sizeof s || (n < 0 && errno == EINTR)) {
-		if (n < 0)
-			continue;
-		good = s.kind == CMP_STARTED;
-		if (!good) {
-			*error = (int)s.error;
-			continue;
-		}
-		r->pid = (pid_t)s.pid;
-		r->began = (double)s.seconds + (double)s.nanoseconds * 1e-9;
-	}
-	return good;
-}
-
-/* Starts the command; on failure *error tells why. */
-static bool start(struct run *r, struct cmp_command *c, char **env, int *error)
-{
-	int out[2], err[2], startup[2];
-	char **argv;
-
-	*error = EMFILE;
-	if (pipe2(out, O_CLOEXEC))
-		return false;
-	if (pipe2(err, O_CLOEXEC)) {
-		close_pair(out);
-		return false;
-	}
-	if (pipe2(startup, O_CLOEXEC)) {
-		close_pair(out);
-		close_pair(err);
-		return false;
-	}
-	argv = launcher_argv(c, startup[1]);
-	cmp_cgroup_begin(&c->cgroup);
-	r->group = fork();
-	if (!r->group)
-		become_command(c, argv, env, out[1], err[1], startup[1]);
-	close(out[1]);
-	close(err[1]);
-	close(startup[1]);
-	free(argv);
-	fcntl(out[0], F_SETFL, O_NONBLOCK);
-	fcntl(err[0], F_SETFL, O_NONBLOCK);
-	r->out = out[0];
-	r->err = err[0];
-	r->start = startup[0];
-	*error = errno;
-	return r->group > 0 && started(r, error);
 }
 
 static void output_add(struct cmp_output *o, const char *data, size_t n)
@@ -292,9 +114,9 @@ static void reap(struct run *r)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		if (pid != r->group || pid == r->pid) /* the launcher is not the command */
+		if (pid != r->at.group || pid == r->at.pid) /* the launcher is not the command */
 			cmp_rusage_add(&r->usage, &usage);
-		if (pid != r->pid)
+		if (pid != r->at.pid)
 			continue;
 		r->over = true;
 		r->ended = now();
@@ -334,7 +156,7 @@ static int wait_time(const struct run *r, const struct cmp_command *c, bool samp
 	if (sampling)
 		wait = r->next_sample - t;
 	if (c->timeout > 0)
-		wait = fmin(wait, r->began + c->timeout - t);
+		wait = fmin(wait, r->at.began + c->timeout - t);
 	if (isinf(wait))
 		return -1;
 	return wait <= 0 ? 0 : (int)fmin(wait * 1000 + 1, 3600e3);
@@ -345,21 +167,21 @@ static void watch(struct run *r, struct cmp_command *c, struct cmp_outcome *o)
 	bool sampling = !c->cgroup.path[0] || c->nodes;
 	struct pollfd fds[] = {
 	    {.fd = signals, .events = POLLIN},
-	    {.fd = r->out, .events = POLLIN},
-	    {.fd = r->err, .events = POLLIN},
+	    {.fd = r->at.out, .events = POLLIN},
+	    {.fd = r->at.err, .events = POLLIN},
 	};
 
-	r->next_sample = r->began + 2e-3;
+	r->next_sample = r->at.began + 2e-3;
 	while (!r->over) {
 		poll(fds, 3, wait_time(r, c, sampling));
-		if (fds[1].revents && !drain(r->out, &o->out))
+		if (fds[1].revents && !drain(r->at.out, &o->out))
 			fds[1].fd = -1;
-		if (fds[2].revents && !drain(r->err, &o->err))
+		if (fds[2].revents && !drain(r->at.err, &o->err))
 			fds[2].fd = -1;
 		o->interrupted = signals_take(r);
 		if (o->interrupted)
 			return;
-		if (!r->over && c->timeout > 0 && now() > r->began + c->timeout) {
+		if (!r->over && c->timeout > 0 && now() > r->at.began + c->timeout) {
 			o->timed_out = true;
 			return;
 		}
@@ -387,7 +209,7 @@ static void fill(struct cmp_sample *s, const struct run *r, const struct cmp_com
 {
 	const struct rusage *u = &r->usage;
 
-	s->v[CMP_M_TIME] = r->ended - r->began;
+	s->v[CMP_M_TIME] = round((r->ended - r->at.began) * 1e9) / 1e9; /* exact in JSON */
 	s->v[CMP_M_USER] = seconds(u->ru_utime);
 	s->v[CMP_M_SYS] = seconds(u->ru_stime);
 	s->v[CMP_M_RSS] = peak_of(r, cgroup_peak);
@@ -418,28 +240,25 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 	     struct cmp_outcome *o)
 {
 	double vm0[CMP_M_COUNT], vm1[CMP_M_COUNT], cgroup_peak;
-	struct run r = {.pid = -1, .out = -1, .err = -1, .start = -1};
-
-	char **env = environment(c, a);
+	struct run r = {.at = {.pid = -1, .group = -1, .out = -1, .err = -1, .start = -1}};
 
 	memset(o, 0, sizeof *o);
 	cmp_vmstat_read(vm0);
-	if (start(&r, c, env, &o->spawn_errno)) {
+	if (cmp_spawn(&r.at, c, a, &before, &o->spawn_errno)) {
 		o->spawn_errno = 0;
 		watch(&r, c, o);
 	}
 	cmp_tree_end(&r.usage);
 	cgroup_peak = cmp_cgroup_end(&c->cgroup);
 	cmp_vmstat_read(vm1);
-	drain(r.out, &o->out);
-	drain(r.err, &o->err);
+	drain(r.at.out, &o->out);
+	drain(r.at.err, &o->err);
 	fill(s, &r, c, cgroup_peak, vm0, vm1);
 	o->signal = r.over && WIFSIGNALED(r.status) ? WTERMSIG(r.status) : 0;
 	o->core = o->signal && WCOREDUMP(r.status);
-	environment_free(env);
-	close(r.out);
-	close(r.err);
-	close(r.start);
+	close(r.at.out);
+	close(r.at.err);
+	close(r.at.start);
 	if (o->spawn_errno || o->interrupted || o->timed_out)
 		return false;
 	return read_figure(c, s, o) || s->status;

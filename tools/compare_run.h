@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <regex.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +29,7 @@ struct cmp_command {
 	char *const *argv;
 	const char *path; /* of argv[0], as found */
 	int launcher;	  /* descriptor of the small program that starts it, or -1 */
-	cpu_set_t *cpus; /* NULL: as inherited */
+	cpu_set_t *cpus;  /* NULL: as inherited */
 	size_t cpus_size;
 	double timeout; /* seconds; 0: none */
 	bool nodes;	/* sample placement */
@@ -64,6 +65,18 @@ void cmp_run_finish(int signal);
 bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sample *s,
 	     struct cmp_outcome *o);
 void cmp_outcome_free(struct cmp_outcome *o);
+
+/* A command that has been started. */
+struct cmp_spawned {
+	pid_t pid, group;    /* the command; its process group, whose leader the launcher was */
+	int out, err, start; /* pipe ends; start brought the launcher's records */
+	double began;	     /* CLOCK_MONOTONIC, right before its exec */
+};
+
+/* Starts the command with this signal mask.  False: *error tells why; r holds what is to be closed
+ * and reaped all the same. */
+bool cmp_spawn(struct cmp_spawned *r, struct cmp_command *c, const struct cmp_allocator *a,
+	       const sigset_t *mask, int *error);
 
 /* A descriptor of the launcher's image; -1: the command is started directly. */
 int cmp_launcher_open(void);

@@ -152,7 +152,8 @@ static void write_problem(FILE *f, const struct cmp_document *d, const struct cm
 	}
 	if (d->problem.how[0])
 		fprintf(f, "To see it again: %s\n", d->problem.how);
-	fputc('\n', f);
+	if (d->report.pairs)
+		fputc('\n', f);
 }
 
 static void write_sentence(FILE *f, const struct cmp_document *d)
@@ -202,6 +203,8 @@ void cmp_write_table(FILE *f, const struct cmp_document *d, const struct cmp_sty
 	char command[2048];
 
 	write_problem(f, d, style);
+	if (d->problem.what[0] && !d->report.pairs)
+		return;
 	cmp_command_text(d, command, sizeof command);
 	fprintf(f, "Command: %s\n", command);
 	fprintf(f, "Machine: %s, %d CPUs, %zu node%s, %s\n\n", d->machine.cpu,

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a run of the command went as its first run did, and in words what was different. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cmd.h"
+#include "tools/compare_live.h"
+
+size_t cmp_first_difference(const char *a, const char *b, char *shown_a, char *shown_b, size_t size)
+{
+	size_t line = 1, start = 0, i = 0;
+	char copy[512];
+
+	for (; a[i] && a[i] == b[i]; i++) {
+		if (a[i] == '\n') {
+			line++;
+			start = i + 1;
+		}
+	}
+	if (a[i] == b[i])
+		return 0;
+	snprintf(copy, sizeof copy, "%.*s", (int)strcspn(a + start, "\n"), a + start);
+	printable(shown_a, size, copy);
+	snprintf(copy, sizeof copy, "%.*s", (int)strcspn(b + start, "\n"), b + start);
+	printable(shown_b, size, copy);
+	return line;
+}
+
+/* The last lines of stderr, tabs as blanks. */
+static void keep_output(struct cmp_document *d, const struct cmp_output *err)
+{
+	size_t room = sizeof d->problem.output - 1, skip = err->len > room ? err->len - room : 0;
+	const char *from = err->data ? err->data + skip : "";
+	int lines = 0;
+
+	for (size_t i = err->len; i > skip && lines < 16; i--) {
+		lines += err->data[i - 1] == '\n' && i < err->len;
+		if (lines == 16)
+			from = err->data + i;
+	}
+	snprintf(d->problem.output, sizeof d->problem.output, "%s", from);
+	for (char *c = d->problem.output; *c; c++)
+		*c = *c == '\t' ? ' ' : *c;
+}
+
+static void explain_how(struct cmp_live *l, int side)
+{
+	struct cmp_document *d = l->doc;
+	char command[500], library[PATH_MAX];
+
+	cmp_command_text(d, command, sizeof command);
+	if (!strcmp(l->allocator[side].name, "numaslab"))
+		snprintf(d->problem.how, sizeof d->problem.how, "numaslab run -- %s", command);
+	else if (l->allocator[side].library[0])
+		snprintf(d->problem.how, sizeof d->problem.how, "LD_PRELOAD=%s %s",
+			 printable(library, sizeof library, l->allocator[side].library), command);
+	else
+		snprintf(d->problem.how, sizeof d->problem.how, "%s", command);
+}
+
+static void ended_text(char *buf, size_t size, int status, const struct cmp_outcome *o)
+{
+	if (o->signal)
+		snprintf(buf, size, "was killed by signal %d (%s%s)", o->signal,
+			 strsignal(o->signal), o->core ? ", core dumped" : "");
+	else
+		snprintf(buf, size, "ended with exit status %d", status);
+}
+
+/* Says what happened to which side, and whether the other side is innocent. */
+static void problem_ended(struct cmp_live *l, int side, int status, const struct cmp_outcome *o)
+{
+	struct cmp_document *d = l->doc;
+	const char *who = l->allocator[side].name, *other = l->allocator[!side].name;
+	char ended[100];
+
+	ended_text(ended, sizeof ended, status, o);
+	if (o->spawn_errno)
+		snprintf(d->problem.what, sizeof d->problem.what,
+			 "the command could not be started: %s", strerror(o->spawn_errno));
+	else if (o->timed_out && side && l->have_reference)
+		snprintf(d->problem.what, sizeof d->problem.what,
+			 "under %s the command did not end within %g s; under %s it did", who,
+			 l->options->timeout, other);
+	else if (o->timed_out)
+		snprintf(d->problem.what, sizeof d->problem.what,
+			 "under %s the command did not end within %g s", who, l->options->timeout);
+	else if (o->no_figure && !o->signal && !status)
+		snprintf(d->problem.what, sizeof d->problem.what,
+			 "under %s the output holds no figure that --metric matches", who);
+	else if (!l->have_reference)
+		snprintf(
+		    d->problem.what, sizeof d->problem.what,
+		    "under %s, in its first run, the command %s, so there is nothing to compare",
+		    who, ended);
+	else
+		snprintf(d->problem.what, sizeof d->problem.what,
+			 "under %s the command %s; under %s it ended with exit status %d", who,
+			 ended, side ? other : "the same, earlier,", l->reference_status);
+}
+
+static void problem_output(struct cmp_live *l, int side, const struct cmp_outcome *o)
+{
+	char a[100] = "", b[100] = "";
+	size_t line = cmp_first_difference(l->reference.data ? l->reference.data : "",
+					   o->out.data ? o->out.data : "", a, b, sizeof a);
+	char place[300];
+
+	if (line)
+		snprintf(place, sizeof place, ", first in line %zu: \"%s\" became \"%s\"", line, a,
+			 b);
+	else
+		snprintf(place, sizeof place, ", beyond its first %u MiB", CMP_OUTPUT_MAX >> 20);
+	if (side == CMP_AFTER)
+		snprintf(l->doc->problem.what, sizeof l->doc->problem.what,
+			 "the output under %s differs from that under %s%s",
+			 l->allocator[CMP_AFTER].name, l->allocator[CMP_BEFORE].name, place);
+	else
+		snprintf(l->doc->problem.what, sizeof l->doc->problem.what,
+			 "the output differs from run to run under %s itself, so --same-output "
+			 "cannot be asked for%s",
+			 l->allocator[CMP_BEFORE].name, place);
+}
+
+bool cmp_check_run(struct cmp_live *l, int side, int status, struct cmp_outcome *o, bool measured)
+{
+	struct cmp_document *d = l->doc;
+	bool good = measured && !o->signal && (l->options->ignore_failure || !status);
+
+	if (good && l->have_reference)
+		good = status == l->reference_status;
+	good = good && !o->no_figure;
+	if (!good) {
+		problem_ended(l, side, status, o);
+	} else if (!l->have_reference) {
+		l->have_reference = true;
+		l->reference_status = status;
+		l->reference = o->out;
+		memset(&o->out, 0, sizeof o->out);
+	} else if (l->options->same_output &&
+		   (o->out.total != l->reference.total || o->out.hash != l->reference.hash)) {
+		problem_output(l, side, o);
+	}
+	if (!d->problem.what[0])
+		return true;
+	explain_how(l, side);
+	keep_output(d, &o->err);
+	return false;
+}
