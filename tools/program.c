@@ -88,18 +88,18 @@ static bool segment_read(const struct elf_file *f, unsigned index, struct segmen
 	return true;
 }
 
-static bool segment_find(const struct elf_file *f, uint32_t type, struct segment *s)
+static bool segment_find(struct elf_file *f, uint32_t type, struct segment *s)
 {
-	for (unsigned i = 0; i < f->phnum; i++)
-		if (!segment_read(f, i, s))
-			return false;
-		else if (s->type == type)
+	for (unsigned i = 0; i < f->phnum && !f->malformed; i++) {
+		f->malformed = !segment_read(f, i, s);
+		if (!f->malformed && s->type == type)
 			return true;
+	}
 	return false;
 }
 
 /* A shared object started by itself (the dynamic loader, libc.so.6) has a name; a program none. */
-static bool has_soname(const struct elf_file *f)
+static bool has_soname(struct elf_file *f)
 {
 	struct segment dynamic;
 	Elf64_Dyn d64;
@@ -167,7 +167,7 @@ static bool is_foreign_loader(const char *loader)
 	       !strncmp(loader, "/system/bin/linker", 18);
 }
 
-static void judge_elf(struct program *p, const struct elf_file *f, const struct elf_id *library)
+static void judge_elf(struct program *p, struct elf_file *f, const struct elf_id *library)
 {
 	struct segment interp;
 	char number[32];
@@ -185,16 +185,18 @@ static void judge_elf(struct program *p, const struct elf_file *f, const struct 
 			 machine_name(f->id.machine, number, sizeof number));
 		return;
 	}
-	if (f->malformed) /* let exec say */
-		return;
 	if (!segment_find(f, PT_INTERP, &interp)) {
-		if (!has_soname(f))
+		if (f->malformed)
+			p->kind = PROGRAM_DAMAGED;
+		else if (!has_soname(f))
 			p->kind = PROGRAM_STATIC;
 		return;
 	}
 	if (interp.filesz >= sizeof p->detail ||
-	    !read_at(f->fd, p->detail, (size_t)interp.filesz, interp.offset))
+	    !read_at(f->fd, p->detail, (size_t)interp.filesz, interp.offset)) {
+		p->kind = PROGRAM_DAMAGED;
 		return;
+	}
 	p->detail[interp.filesz] = 0;
 	if (is_foreign_loader(p->detail))
 		p->kind = PROGRAM_LIBC;
@@ -374,6 +376,12 @@ void program_explain(const struct program *p, const char *name, char *buf, size_
 			 "'%s' is a program for another processor (%s): it cannot be "
 			 "preloaded; use a build for this machine",
 			 subject, detail);
+		return;
+	case PROGRAM_DAMAGED:
+		snprintf(buf, size,
+			 "'%s' is a damaged program file: it cannot be run; install it "
+			 "again",
+			 subject);
 		return;
 	case PROGRAM_LIBC:
 		snprintf(buf, size,

@@ -19,6 +19,7 @@ enum program_kind {
 	PROGRAM_CAPS,	   /* file capabilities, for a user who is not root */
 	PROGRAM_BITS,	   /* 32-bit under a 64-bit library, or the reverse */
 	PROGRAM_MACHINE,   /* another processor */
+	PROGRAM_DAMAGED,   /* an ELF file that is cut or contradicts itself */
 	PROGRAM_LIBC,	   /* another C library than the one that ours was linked with */
 };
 

@@ -186,6 +186,10 @@ cp "$scratch/dynamic" "$scratch/narrow"
 "$helper" elf "$scratch/narrow" 1 3
 try "$ns" run -- "$scratch/narrow"
 expect "a 32-bit program" 126 err "narrow' is a 32-bit program and libnumaslab.so is 64-bit"
+head -c 100 "$scratch/dynamic" >"$scratch/cut"
+chmod 755 "$scratch/cut"
+try "$ns" run -- "$scratch/cut"
+expect "a program file that is cut" 126 err "cut' is a damaged program file"
 cp "$scratch/dynamic" "$scratch/riscv"
 "$helper" elf "$scratch/riscv" 2 243
 try "$ns" run -- "$scratch/riscv"

@@ -36,6 +36,8 @@ static void nearest_is_what_was_meant(void **state)
 	assert_nearest("", NULL);
 	assert_nearest("q", NULL);
 	assert_nearest("ls", NULL);
+	assert_nearest("frobnicate", NULL);
+	assert_nearest("comparison-of-two", NULL);
 	assert_nearest("a-word-that-is-longer-than-any-command-could-ever-reasonably-be", NULL);
 }
 

@@ -139,6 +139,7 @@ static void bad_values_leave_the_default(void **state)
 	static const char *const bad[] = {
 	    "NUMASLAB_PLACEMENT=hom",
 	    "NUMASLAB_PLACEMENT=homes",
+	    "NUMASLAB_PLACEMENT=kernels",
 	    "NUMASLAB_PLACEMENT=home|observe",
 	    "NUMASLAB_PLACEMENT=",
 	    "NUMASLAB_PLACEMENT=1",
@@ -148,6 +149,7 @@ static void bad_values_leave_the_default(void **state)
 	    "numaslab_placement=kernel",
 	    "NUMASLAB_=kernel",
 	    "NUMASLAB_CHECK=2",
+	    "NUMASLAB_CHECK=11",
 	    "NUMASLAB_CHECK=-1",
 	    "NUMASLAB_CHECK= 1",
 	    "NUMASLAB_OBSERVE=65537",
