@@ -23,9 +23,11 @@ ifeq ($(call have,cjson/cJSON.h),yes)
 TOOLS_CFLAGS += -DHAVE_CJSON
 TOOLS_LIBS   += -lcjson
 else
-TOOLS_MISSING += libcjson-dev(no-doctor---json)
+TOOLS_MISSING += libcjson-dev(no-compare,-no-doctor---json)
+TOOLS_LEFT_OUT += tools/cmd_compare.mk
+TOOLS_SRC += tools/cmd_absent.c
 endif
--include $(sort $(wildcard tools/cmd_*.mk))
+-include $(sort $(filter-out $(TOOLS_LEFT_OUT),$(wildcard tools/cmd_*.mk)))
 
 TOOLS_OBJ = $(TOOLS_SRC:%.c=$(BUILD)/tool-obj/%.o)
 

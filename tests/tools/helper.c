@@ -47,8 +47,8 @@ static int under_seccomp(char **argv)
 {
 	struct sock_filter code[32];
 	struct sock_fprog program = {0, code};
-	uint32_t verdict = strcmp(argv[0], "kill") ? SECCOMP_RET_ERRNO | EPERM
-						   : SECCOMP_RET_KILL_PROCESS;
+	uint32_t verdict =
+	    strcmp(argv[0], "kill") ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_KILL_PROCESS;
 
 	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 							   offsetof(struct seccomp_data, nr));
@@ -77,10 +77,10 @@ static int give_capability(const char *file)
 	return 0;
 }
 
-static int change_elf(const char *file, int class, int machine)
+static int change_elf(const char *file, int elf_class, int machine)
 {
 	int fd = open(file, O_WRONLY | O_CLOEXEC);
-	uint8_t c = (uint8_t)class;
+	uint8_t c = (uint8_t)elf_class;
 	uint16_t m = (uint16_t)machine;
 
 	if (fd < 0 || pwrite(fd, &c, 1, 4) != 1 || pwrite(fd, &m, 2, 18) != 2)

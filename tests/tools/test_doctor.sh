@@ -50,6 +50,14 @@ expect_json "--json: each check has a status; cost and mend just where it is not
 expect_json "--json: the summary counts the checks" 'all(d["summary"][s] == sum(x["status"] == s for x in d["checks"]) for s in ("ok", "warn", "missing"))'
 online=$(cat /sys/devices/system/node/has_memory 2>/dev/null || echo 0)
 expect_json "--json: the nodes with memory are those of /sys ($online)" '[n["id"] for n in d["nodes"]] == [i for r in "'"$online"'".split(",") for i in range(int(r.split("-")[0]), int(r.split("-")[-1]) + 1)]'
+if [[ $out == *'"libnuma"'* ]]; then
+	nodes_of='[(n["id"], n["memory_bytes"], n["cpus"], n["distances"]) for n in d["nodes"]]'
+	seen=$(printf '%s' "$out" | python3 -c "import json, sys; d = json.load(sys.stdin); print($nodes_of)")
+	try "$numaslab" doctor --json --root /
+	expect_json "libnuma and /sys agree on this machine" "d['source'] == 'sysfs' and $nodes_of == $seen"
+else
+	skip "libnuma and /sys agree on this machine" "libnuma is not built in, or sees no NUMA interface here"
+fi
 try "$numaslab" doctor here
 expect "an argument is refused" 2 err "takes no argument, but was given 'here'"
 try "$numaslab" doctor --root /no/such/place

@@ -171,31 +171,6 @@ static void lists_of_the_kernel(void **state)
 	assert_int_equal(list_value("x"), -1);
 }
 
-/* libnuma and our own reading of /sys agree on the machine that runs the test. */
-static void libnuma_agrees_with_sysfs(void **state)
-{
-	struct machine other;
-
-	(void)state;
-	if (!machine_read_libnuma(&other)) {
-		puts("# libnuma is not built in, or this system has no NUMA interface");
-		skip();
-	}
-	assert_true(machine_read_sysfs(&machine, ""));
-	assert_int_equal(machine.count, other.count);
-	for (size_t i = 0; i < machine.count; i++) {
-		assert_int_equal(machine.nodes[i].id, other.nodes[i].id);
-		assert_int_equal(machine.nodes[i].has_memory, other.nodes[i].has_memory);
-		assert_int_equal(machine.nodes[i].has_cpu, other.nodes[i].has_cpu);
-		assert_int_equal(machine.nodes[i].allowed, other.nodes[i].allowed);
-		assert_string_equal(machine.nodes[i].cpus, other.nodes[i].cpus);
-		for (size_t j = 0; j < machine.count; j++)
-			assert_int_equal(machine_distance(&machine, i, j),
-					 machine_distance(&other, i, j));
-	}
-	machine_free(&other);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
 
 int main(void)
@@ -205,7 +180,7 @@ int main(void)
 	    TEST(cpuless_node_is_usable),    TEST(cpuset_leaves_nodes_out),
 	    TEST(other_names_are_no_nodes),  TEST(no_node_directory_is_one_node),
 	    TEST(broken_files_are_survived), TEST(long_cpu_lists_are_cut_with_dots),
-	    TEST(lists_of_the_kernel),	     TEST(libnuma_agrees_with_sysfs),
+	    TEST(lists_of_the_kernel),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

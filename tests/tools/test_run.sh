@@ -41,6 +41,10 @@ try "$ns" --frob
 expect "unknown option" 2 err "^numaslab: unknown option '--frob'$"
 for command in $("$ns" --list-commands); do
 	try "$ns" "$command" --help
+	if [[ $status = 77 && $err == *'not built in'* ]]; then
+		skip "$command --help and its messages" "$err"
+		continue
+	fi
 	expect "$command --help" 0 out "^Usage: numaslab $command"
 	try "$ns" help "$command"
 	expect "help $command" 0 out "^Usage: numaslab $command"
