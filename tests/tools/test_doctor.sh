@@ -44,6 +44,14 @@ expect_json() # NAME EXPRESSION, of the last try
 try "$numaslab" doctor
 expect "a report of this machine, exit 0" 0 out '^[0-9]+ checked: [0-9]+ ok, [0-9]+ warn, [0-9]+ missing$'
 result $([[ $out != *$'\e'* ]]; echo $?) "no colour where it is no terminal" "$out"
+if command -v script >/dev/null; then
+	try env -u NO_COLOR script -qec "$numaslab doctor" /dev/null
+	result $([[ $out == *$'\e[32mok'* ]]; echo $?) "colour on a terminal" "$out"
+	try env NO_COLOR=1 script -qec "$numaslab doctor" /dev/null
+	result $([[ $status = 0 && $out != *$'\e'* ]]; echo $?) "none with NO_COLOR" "$out"
+else
+	skip "colour on a terminal" "script(1) is not installed"
+fi
 try "$numaslab" doctor --json
 expect_json "--json: schema 1 with all its keys" 'd["schema"] == 1 and set(d) == {"schema", "version", "kernel", "arch", "page_bytes", "source", "nodes", "excluded_nodes", "checks", "summary"}'
 expect_json "--json: each check has a status; cost and mend just where it is not ok" 'all(x["status"] in ("ok", "warn", "missing") and (x["status"] == "ok") == (x["cost"] == "") == (x["mend"] == "") for x in d["checks"])'

@@ -44,6 +44,11 @@ missing=$("$root$prefix/bin/numaslab" --list-commands | while read -r name; do
 done)
 [ -z "$missing" ]
 result $? "each command has a manual page" "missing: $missing"
+missing=$("$root$prefix/bin/numaslab" --list-commands | while read -r name; do
+	grep -qx "\.B $name" "$root$prefix/share/man/man1/numaslab.1" || echo "$name"
+done)
+[ -z "$missing" ]
+result $? "numaslab(1) lists each command" "missing: $missing"
 if command -v man >/dev/null && echo .TH | man --warnings -l - >/dev/null 2>&1; then
 	for page in "$root$prefix"/share/man/man*/*; do
 		said=$(LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
