@@ -1,6 +1,8 @@
 # numaslab.  `make help` lists the targets.
 BUILD   ?= build
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 PREFIX  ?= /usr/local
 VERSION := 0.1.0
 WERROR  ?= $(if $(CI),-Werror)

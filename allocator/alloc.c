@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/alloc.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void *checked(void *p)
+{
+	if (unlikely(alloc_checked) && p)
+		check_alloc(slab_head((uintptr_t)p), p);
+	return p;
+}
+
+/* A thread without a heap: before there is one, or after its last destructor. */
+cold static void *class_alloc_homeless(unsigned cls)
+{
+	if (!alloc_boot())
+		return NULL;
+	return node_alloc(topology_here(), cls, false);
+}
+
+static void *class_alloc(unsigned cls)
+{
+	struct heap *h = heap_here();
+	void *p;
+
+	if (unlikely(!h))
+		return checked(class_alloc_homeless(cls));
+	p = heap_pop_any(h, cls);
+	if (!p)
+		p = heap_refill(h, cls, false);
+	return checked(p);
+}
+
+noinline_ void *alloc_slow(size_t size)
+{
+	bool zero;
+
+	if (likely(size <= CLASS_SIZE_MAX))
+		return class_alloc(class_of(size | (size == 0)));
+	if (size > PTRDIFF_MAX || !alloc_boot())
+		return NULL;
+	return large_alloc(size, 1, &zero);
+}
+
+void *alloc_aligned(size_t align, size_t size)
+{
+	bool zero;
+
+	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX)
+		return NULL;
+	/* Class sizes that are multiples of align are served aligned (sizeclass.h). */
+	size_t rounded = align <= CLASS_SIZE_MAX ? round_up(size | (size == 0), align) : 0;
+
+	if (rounded && rounded <= CLASS_SIZE_MAX)
+		return class_alloc(class_of(rounded));
+	if (!alloc_boot())
+		return NULL;
+	return large_alloc(max_size(size, 1), align, &zero);
+}
+
+void *alloc_zeroed(size_t size)
+{
+	bool zero = false;
+	void *p;
+
+	if (size > CLASS_SIZE_MAX) {
+		if (size > PTRDIFF_MAX || !alloc_boot())
+			return NULL;
+		p = large_alloc(size, 1, &zero);
+	} else {
+		p = alloc_slow(size);
+	}
+	if (p && !zero)
+		memset(p, 0, size);
+	return p;
+}
+
+/* The block's first unit; dies if p is not a live block of ours. */
+static struct slab *slab_of_block(void *p)
+{
+	struct slab *s = slab_head((uintptr_t)p);
+
+	if (unlikely(s->state != SPAN_SLAB &&
+		     !(s->state == SPAN_LARGE && slab_addr(s) == (uintptr_t)p)))
+		die("realloc or usable size of a pointer that is no block", p);
+	return s;
+}
+
+size_t alloc_usable(void *p)
+{
+	if (!p)
+		return 0;
+	if (!layout_owns(&layout, (uintptr_t)p))
+		return usable_foreign(p);
+	struct slab *s = slab_of_block(p);
+
+	return s->state == SPAN_LARGE ? large_usable(s) : s->size;
+}
+
+static void *resize_by_copy(void *p, size_t have, size_t size)
+{
+	void *to = alloc_slow(size);
+
+	if (!to)
+		return NULL;
+	memcpy(to, p, min_size(have, size));
+	free_slow(p);
+	return to;
+}
+
+/* size > 0 */
+void *alloc_resize(void *p, size_t size)
+{
+	if (size > PTRDIFF_MAX)
+		return NULL;
+	if (!layout_owns(&layout, (uintptr_t)p))
+		return realloc_foreign(p, size);
+	struct slab *s = slab_of_block(p);
+
+	if (s->state == SPAN_SLAB) {
+		/* In place while at least half of the block stays in use. */
+		if (size <= s->size && (size > s->size / 2 || s->size <= 64))
+			return p;
+		return resize_by_copy(p, s->size, size);
+	}
+	if (size > CLASS_SIZE_MAX) {
+		void *to = large_resize(s, size);
+
+		if (to)
+			return to;
+	}
+	return resize_by_copy(p, large_usable(s), size);
+}
+
+void *alloc_on_node(size_t size, int node, bool strict)
+{
+	if (size > PTRDIFF_MAX || !alloc_boot())
+		return NULL;
+	unsigned index = node < 0 ? topology_here() : topology.home[node];
+
+	if (size > CLASS_SIZE_MAX)
+		return large_on_node(size, index, strict);
+	return checked(node_alloc(index, class_of(size | (size == 0)), strict));
+}
+
+/* Of the calling thread's heap, of idle heaps and of all free spans: everything that can go. */
+size_t alloc_trim(void)
+{
+	struct heap *h = thread_state.heap, *idle;
+
+	if (!alloc_boot())
+		return 0;
+	if (h != &heap_none)
+		heap_trim(h);
+	for (unsigned i = 0; i < topology.count; i++) {
+		struct heap *kept = NULL;
+
+		lock_take(&pools[i].lock);
+		idle = pools[i].idle_heaps;
+		pools[i].idle_heaps = NULL;
+		lock_release(&pools[i].lock);
+		for (; idle; idle = kept) {
+			kept = idle->next;
+			heap_trim(idle);
+			heap_rest(idle);
+		}
+	}
+	return pools_purge(0, 0);
+}

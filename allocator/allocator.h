@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NUMASLAB_ALLOCATOR_H
+#define NUMASLAB_ALLOCATOR_H
+
+/* The one header of this folder that preload/ includes. */
+
+#include "allocator/alloc.h"
+#include "preload/numaslab.h"
+
+/* A node number with memory that we may use, or -1. */
+bool alloc_node_is_valid(int node);
+
+/* numaslab_node_of() and numaslab_stats(), as numaslab.h describes them. */
+int alloc_node_of(const void *p);
+int alloc_stats(struct numaslab_node_stats *stats, int max);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/alloc.h"
+#include "allocator/link.h"
+/*
+ * The first call.  It may come before any constructor, from ld.so or from another preloaded
+ * library; nothing here calls what could allocate, and the thread that is at it may come back.
+ */
+
+enum { BOOT_NEVER, BOOT_RUNNING, BOOT_DONE, BOOT_FAILED };
+
+static _Atomic int boot_state;
+static struct lock boot_lock;
+
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+#define RSEQ_CPU_ID  4
+#define RSEQ_NODE_ID 20
+
+/* Where a thread can read where it runs: a node number if the kernel fills it in, else a CPU. */
+static void find_where(unsigned rseq_feature_size)
+{
+	const char *tp = __builtin_thread_pointer();
+
+	/* One node: a word that never changes. */
+	layout.where_offset = (const char *)&thread_state.sim_cpu - tp;
+	if (!topology.guarded)
+		return;
+	if (!&__rseq_size || __rseq_size == 0) {
+		topology.where_unknown = true;
+		return;
+	}
+	bool node = rseq_feature_size >= RSEQ_NODE_ID + 4 && !topology.simulated;
+
+	layout.where_offset = __rseq_offset + (node ? RSEQ_NODE_ID : RSEQ_CPU_ID);
+}
+
+static bool boot(void)
+{
+	struct os_start start;
+
+	os_init(&start);
+	tunables_parse(start.envp, start.secure);
+	alloc_checked = tunables.check;
+	topology_init(tunables.topology);
+	find_where(start.rseq_feature_size);
+	link_init(start.random);
+	if (!pools_init() || (alloc_checked && !check_init()))
+		return false;
+	heaps_init();
+	layout.small_limit = topology.guarded || alloc_checked ? 0 : CLASS_LINEAR_MAX;
+	return true;
+}
+
+cold static bool boot_slow(void)
+{
+	lock_take(&boot_lock);
+	if (boot_state == BOOT_NEVER) {
+		boot_state = BOOT_RUNNING;
+		boot_state = boot() ? BOOT_DONE : BOOT_FAILED;
+	}
+	lock_release(&boot_lock);
+	return boot_state == BOOT_DONE;
+}
+
+bool alloc_boot(void)
+{
+	if (likely(atomic_load_explicit(&boot_state, memory_order_acquire) == BOOT_DONE))
+		return true;
+	return boot_slow();
+}

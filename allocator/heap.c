@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/heap.h"
+#include "allocator/alloc.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#define DRAIN_AT_ONCE 64 /* slabs given up in the call that notices a move */
+#define DRAIN_STEP    16 /* and in each slow call after it */
+#define EXIT_ROUNDS   4	 /* of thread-specific destructors; ours acts in the last */
+
+const uint64_t heap_empty_word = 0;
+struct heap heap_none = {
+	.bin = { [0 ... CLASS_COUNT - 1] = (uintptr_t)&heap_empty_word },
+	.where = -2,
+};
+bool alloc_checked, alloc_forked;
+tls_fast struct thread_state thread_state = { .heap = &heap_none };
+
+static struct {
+	_Atomic bool first_taken;
+	pthread_key_t key;
+	bool has_key;
+} heaps;
+
+static struct heap first_heap cache_aligned;
+
+/* --- Lists and bins. --- */
+
+void heap_partial_add(struct heap *h, struct slab *s)
+{
+	struct class_heap *c = &h->cls[s->cls];
+
+	s->next = NULL;
+	s->prev = c->partial_last;
+	if (s->prev)
+		s->prev->next = s;
+	else
+		c->partial = s;
+	c->partial_last = s;
+	c->partial_count++;
+}
+
+void heap_partial_remove(struct heap *h, struct slab *s)
+{
+	struct class_heap *c = &h->cls[s->cls];
+
+	if (s->next)
+		s->next->prev = s->prev;
+	else
+		c->partial_last = s->prev;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		c->partial = s->next;
+	s->next = s->prev = NULL;
+	c->partial_count--;
+}
+
+uintptr_t bin_after(const struct slab *s, uintptr_t block)
+{
+	uintptr_t next = link_read((const void *)block);
+
+	if (likely(slab_has(s, next)))
+		return next;
+	/* A thread that fork removed may have been half way through a free: the rest is lost. */
+	if (unlikely(next != slab_end(s)) && !alloc_forked)
+		die("corrupt free list: something wrote to a free block", (void *)block);
+	return bin_empty();
+}
+
+void *heap_pop_any(struct heap *h, unsigned cls)
+{
+	uintptr_t block = h->bin[cls];
+
+	if (block == bin_empty())
+		return NULL;
+	h->bin[cls] = bin_after(slab_head(block), block);
+	return (void *)block;
+}
+
+void heap_flush_bin(struct heap *h, unsigned cls)
+{
+	uintptr_t first = h->bin[cls], last = first;
+	struct slab *s = h->cls[cls].current;
+	unsigned n = 0;
+
+	if (first == bin_empty())
+		return;
+	for (uintptr_t at = first; at != bin_empty(); at = bin_after(s, at)) {
+		last = at;
+		n++;
+	}
+	link_write((void *)last, s->free);
+	s->free = first;
+	slab_set_used(s, slab_used(s) - n, 1);
+	h->bin[cls] = bin_empty();
+}
+
+void heap_settle_class(struct heap *h, unsigned cls)
+{
+	struct class_heap *c = &h->cls[cls];
+
+	if (c->own)
+		tally(h->index, cls, COUNT_own, (int64_t)c->own);
+	c->own = 0;
+	if (h->remote_out)
+		tally(h->index, cls, COUNT_remote_out, (int64_t)h->remote_out);
+	h->remote_out = 0;
+}
+
+/* --- Giving up. --- */
+
+void heap_give_up(struct heap *h, struct slab *s)
+{
+	(void)h;
+	if (s->idle)
+		slab_set_busy(s);
+	slab_settle(s);
+	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
+	pool_list_slab(s);
+}
+
+static unsigned drain_class(struct heap *h, unsigned cls, unsigned effort)
+{
+	struct class_heap *c = &h->cls[cls];
+	struct slab *s;
+	unsigned done = 0;
+
+	heap_flush_bin(h, cls);
+	if ((s = c->current) != NULL) {
+		c->current = NULL;
+		heap_give_up(h, s);
+		done++;
+	}
+	if ((s = c->room) != NULL) {
+		c->room = NULL;
+		heap_give_up(h, s);
+		done++;
+	}
+	while (done < effort && (s = c->partial) != NULL) {
+		heap_partial_remove(h, s);
+		heap_give_up(h, s);
+		done++;
+	}
+	heap_settle_class(h, cls);
+	c->births = 0;
+	return done;
+}
+
+bool heap_drain(struct heap *h, unsigned effort)
+{
+	while (h->drain_from < CLASS_COUNT && effort > 0) {
+		unsigned done = drain_class(h, h->drain_from, effort);
+
+		effort -= (unsigned)min_size(done, effort);
+		if (!h->cls[h->drain_from].partial)
+			h->drain_from++;
+	}
+	if (h->drain_from < CLASS_COUNT)
+		return false;
+	h->drain_from = 0;
+	return true;
+}
+
+void heap_rest(struct heap *h)
+{
+	struct pool *p = &pools[h->index];
+
+	lock_take(&p->lock);
+	h->next = p->idle_heaps;
+	p->idle_heaps = h;
+	lock_release(&p->lock);
+}
+
+/* The heaps that the thread left behind as it moved, a few slabs at a time. */
+static void drain_left(struct heap *h, unsigned effort)
+{
+	struct heap *old = h->left;
+
+	if (!old || !heap_drain(old, effort))
+		return;
+	h->left = old->left;
+	old->left = NULL;
+	heap_rest(old);
+}
+
+void heap_trim(struct heap *h)
+{
+	while (h->left)
+		drain_left(h, UINT_MAX);
+	h->drain_from = 0;
+	heap_drain(h, UINT_MAX);
+}
+
+/* --- Birth, move, exit. --- */
+
+static void heap_init(struct heap *h, unsigned index)
+{
+	for (unsigned i = 0; i < CLASS_COUNT; i++)
+		h->bin[i] = bin_empty();
+	h->index = (uint16_t)index;
+	h->where = alloc_checked ? -3 : -2;
+}
+
+struct heap *heap_acquire(unsigned index)
+{
+	struct pool *p = &pools[index];
+
+	lock_take(&p->lock);
+	struct heap *h = p->idle_heaps;
+	if (h)
+		p->idle_heaps = h->next;
+	lock_release(&p->lock);
+	if (h)
+		return h;
+	if (!atomic_exchange(&heaps.first_taken, true))
+		h = &first_heap;
+	else
+		h = meta_alloc(sizeof(struct heap));
+	if (h)
+		heap_init(h, index);
+	return h;
+}
+
+static unsigned index_here(void)
+{
+	if (thread_state.sim_cpu) {
+		int node = topology_sim_node(thread_state.sim_cpu - 1);
+
+		return node < 0 ? 0 : topology.home[node];
+	}
+	return topology_here();
+}
+
+static void thread_gone(void *value)
+{
+	struct heap *h = thread_state.heap;
+
+	(void)value;
+	/* Other libraries' destructors may still free: the last round is ours. */
+	if (++thread_state.exits < EXIT_ROUNDS) {
+		pthread_setspecific(heaps.key, &heaps);
+		return;
+	}
+	thread_state.heap = &heap_none;
+	if (h == &heap_none)
+		return;
+	heap_trim(h);
+	heap_rest(h);
+}
+
+cold static struct heap *heap_born(void)
+{
+	if (!alloc_boot())
+		return NULL;
+	int32_t where = topology.guarded ? heap_where_word() : 0;
+	struct heap *h = heap_acquire(index_here());
+
+	if (!h)
+		return NULL;
+	if (!alloc_checked)
+		h->where = where;
+	thread_state.heap = h;
+	/* May allocate (key >= 32), which is why the heap is in place. */
+	if (heaps.has_key)
+		pthread_setspecific(heaps.key, &heaps);
+	return h;
+}
+
+/* The rseq word differs: another CPU, perhaps another node. */
+cold static struct heap *heap_moved(struct heap *h)
+{
+	int32_t where = heap_where_word();
+	unsigned index = index_here();
+
+	if (index == h->index) {
+		h->where = where;
+		return h;
+	}
+	struct heap *to = heap_acquire(index);
+	if (!to)
+		return h;
+	to->where = where;
+	to->left = h;
+	h->drain_from = 0;
+	h->where = -2;
+	thread_state.heap = to;
+	drain_left(to, DRAIN_AT_ONCE);
+	return to;
+}
+
+struct heap *heap_here(void)
+{
+	struct heap *h = thread_state.heap;
+
+	if (unlikely(h == &heap_none))
+		return thread_state.exits < EXIT_ROUNDS ? heap_born() : NULL;
+	if (topology.guarded && (h->where != heap_where_word() || topology.where_unknown))
+		h = alloc_checked ? h : heap_moved(h);
+	if (unlikely(h->left != NULL))
+		drain_left(h, DRAIN_STEP);
+	return h;
+}
+
+cold int heap_set_sim_cpu(int cpu)
+{
+	if (!alloc_boot() || !topology.simulated || (cpu >= 0 && topology_sim_node(cpu) < 0))
+		return -1;
+	thread_state.sim_cpu = cpu < 0 ? 0 : cpu + 1;
+	struct heap *h = heap_here();
+
+	if (h && topology.guarded)
+		heap_moved(h);
+	return 0;
+}
+
+void *node_alloc(unsigned index, unsigned cls, bool strict)
+{
+	struct heap *h = heap_acquire(index);
+
+	if (!h)
+		return NULL;
+	void *block = heap_pop_any(h, cls);
+	if (!block)
+		block = heap_refill(h, cls, strict);
+	heap_rest(h);
+	return block;
+}
+
+void heaps_init(void)
+{
+	heaps.has_key = pthread_key_create(&heaps.key, thread_gone) == 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NUMASLAB_HEAP_H
+#define NUMASLAB_HEAP_H
+
+/*
+ * A thread's heap, and the two fast paths.
+ *
+ *	bin[c]		list of blocks ready for class c, all of one slab; the last one leads to
+ *			the slab's end, an empty bin to heap_empty_word
+ *	cls[c].current	the slab that bin[c] was filled from
+ *	cls[c].room	a slab not yet extended to its end, put off while others have room
+ *	cls[c].partial	the other OWNED slabs of the class, each with something to give
+ *
+ * A heap belongs to one node.  A thread that moves takes another heap and gives up this one.
+ * Heaps are never unmapped: .owner of a slab is compared, never followed, by other threads.
+ */
+
+#include "allocator/node.h"
+
+struct class_heap {
+	struct slab *current, *room, *partial, *partial_last;
+	uint32_t partial_count;
+	uint16_t cached; /* put into the bin at the last refill */
+	uint16_t births; /* slabs made so far, saturating: how boldly to populate */
+	uint64_t own;	 /* refills of step 1 not yet in the node's counters */
+};
+
+struct heap {
+	uintptr_t bin[CLASS_COUNT];
+	int32_t where; /* what the rseq word says while we are at home; -3: never (checks) */
+	uint16_t index; /* of the pool */
+	unsigned drain_from; /* the next class to drain */
+	struct class_heap cls[CLASS_COUNT];
+	uint64_t remote_out; /* objects not yet in the node's counters */
+	struct heap *next; /* idle ones of a pool */
+	struct heap *left; /* the heap this thread gave up last, still to drain */
+};
+
+extern hidden_ const uint64_t heap_empty_word;
+extern hidden_ struct heap heap_none; /* a thread without a heap: every bin empty, owns nothing */
+extern hidden_ bool alloc_checked;    /* NUMASLAB_CHECK=1 */
+extern hidden_ bool alloc_forked;     /* we are the child of a process with several threads */
+
+struct thread_state {
+	struct heap *heap;
+	int32_t sim_cpu; /* numaslab_set_cpu() + 1; 0: the real one */
+	uint8_t exits;	 /* rounds of thread-specific destructors seen */
+};
+
+extern hidden_ tls_fast struct thread_state thread_state;
+
+inline_ uintptr_t bin_empty(void)
+{
+	return (uintptr_t)&heap_empty_word;
+}
+
+/*
+ * Pops a block of the linear class of `size` <= 1024, or NULL: look closer (an empty bin, the last
+ * block, a corrupt link).  Valid links stay inside the block's 64 KiB.
+ */
+inline_ void *heap_pop(struct heap *h, size_t size)
+{
+	uintptr_t *bin = &h->bin[(size + 15) >> CLASS_LINEAR_SHIFT];
+	uintptr_t block = *bin, next = link_read((void *)block);
+
+	if (unlikely((next ^ block) >= UNIT_SIZE))
+		return NULL;
+	*bin = next;
+	return (void *)block;
+}
+
+/* The same for any class whose slabs are one unit. */
+inline_ void *heap_pop_class(struct heap *h, unsigned cls)
+{
+	uintptr_t block = h->bin[cls], next = link_read((void *)block);
+
+	if (unlikely((next ^ block) >= UNIT_SIZE))
+		return NULL;
+	h->bin[cls] = next;
+	return (void *)block;
+}
+
+/* Whether the thread still runs where its heap's memory is; always true on one node. */
+inline_ int32_t heap_where_word(void)
+{
+#if defined(__SEG_FS)
+	return *(const volatile __seg_fs int32_t *)layout.where_offset;
+#else
+	const char *tp = __builtin_thread_pointer();
+
+	return *(const volatile int32_t *)(tp + layout.where_offset);
+#endif
+}
+
+inline_ bool heap_is_home(const struct heap *h)
+{
+	return h->where == heap_where_word();
+}
+
+/* --- Slow parts (heap.c, refill.c, release.c, large.c). --- */
+
+/* The calling thread's heap on the node where it runs: made, or moved to, if need be.  NULL: no memory. */
+struct heap *heap_here(void);
+
+
+/* As free, every pointer but what the fast path took. */
+void free_slow(void *p);
+
+/* The look after .left local frees (release.c). */
+void free_look(struct heap *h, struct slab *s);
+
+/* Fills the (empty) bin and returns a block; NULL: no memory.  strict: this node or none. */
+void *heap_refill(struct heap *h, unsigned cls, bool strict);
+
+/* A block from node `index`, for a thread that need not be there, or has no heap. */
+void *node_alloc(unsigned index, unsigned cls, bool strict);
+
+/* Pops from a bin of any class, the last block too; NULL: it is empty. */
+void *heap_pop_any(struct heap *h, unsigned cls);
+
+/* Gives the slab, of which the heap has nothing in a bin, to its node's list (or frees it). */
+void heap_give_up(struct heap *h, struct slab *s);
+
+/* Blocks of the bin go back to their slab's own list. */
+void heap_flush_bin(struct heap *h, unsigned cls);
+
+/* Gives up up to about `effort` slabs of a heap; true: it owns nothing any more. */
+bool heap_drain(struct heap *h, unsigned effort);
+
+/* The thread keeps no memory ready: bins back, slabs with nothing out freed (malloc_trim). */
+void heap_trim(struct heap *h);
+
+/* Counters the heap keeps to itself, into the node's. */
+void heap_settle_class(struct heap *h, unsigned cls);
+
+/* What a bin holds after a block of s: the next one, or nothing.  Dies of a corrupt link. */
+uintptr_t bin_after(const struct slab *s, uintptr_t block);
+
+/* Links s behind the heap's partial slabs of its class; takes it off. */
+void heap_partial_add(struct heap *h, struct slab *s);
+void heap_partial_remove(struct heap *h, struct slab *s);
+
+/* A heap for node `index` that no thread has: an idle one (it may own slabs), or new. */
+struct heap *heap_acquire(unsigned index);
+void heap_rest(struct heap *h);
+
+/* What .owner of a slab of h is: not h itself where every free shall be looked at. */
+inline_ struct heap *heap_tag(struct heap *h)
+{
+	return alloc_checked ? (struct heap *)((uintptr_t)h | 1) : h;
+}
+
+/* The slab (first unit) that an address of ours lies in; it may be no slab at all. */
+inline_ struct slab *slab_head(uintptr_t addr)
+{
+	struct slab *s = slab_of(addr);
+
+	return s->state == SPAN_INNER ? s - s->head_units : s;
+}
+
+/* A heap keeps empty slabs of at most so many bytes, all heaps together. */
+#define IDLE_MAX ((size_t)512 << 10)
+
+/* An empty slab that its heap keeps: counted in mem.idle while .idle. */
+bool slab_set_idle(struct slab *s);
+void slab_set_busy(struct slab *s);
+
+/* Free pages inside a slab of large blocks (hide.c). */
+#define HIDE_SIZE_MIN 1024u
+void slab_hide(struct slab *s);
+uintptr_t slab_unhide(struct slab *s, unsigned *count);
+
+/* Prints one line about a pointer and aborts. */
+_Noreturn void die(const char *what, const void *p);
+
+/* Tells the node's counters what the slab uses now. */
+inline_ void slab_settle(struct slab *s)
+{
+	uint32_t used = slab_used(s);
+
+	if (used != s->tallied) {
+		tally(s->node, s->cls, COUNT_used, (int64_t)used - s->tallied);
+		s->tallied = (uint16_t)used;
+	}
+}
+
+inline_ void slab_set_used(struct slab *s, uint32_t used, uint32_t left)
+{
+	s->left = (int32_t)left;
+	s->base = used - left;
+}
+
+#endif

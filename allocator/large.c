@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/alloc.h"
+
+#include <numaif.h>
+
+/*
+ * Blocks above CLASS_SIZE_MAX: spans of the large window, never populated by us; each page's home
+ * is where it is first touched.  While free and dirty a span counts as wholly resident.
+ */
+
+#define MOVE_MIN ((size_t)512 << 10) /* below, copying is cheaper than moving pages */
+
+static size_t page_round(size_t n)
+{
+	return round_up(n, os_page_size);
+}
+
+static size_t units_for(size_t size)
+{
+	return round_up(size, UNIT_SIZE) >> UNIT_SHIFT;
+}
+
+static void tally_large(int64_t count, int64_t bytes)
+{
+	tally(topology.count, 0, COUNT_active, count);
+	tally(topology.count, 0, COUNT_used, bytes);
+}
+
+/* A dirty span stops being a free one: its memory is the program's affair now. */
+static void leave_dirty(struct slab *s)
+{
+	size_t resident = mem_resident(s);
+
+	if (!s->dirty)
+		return;
+	for (unsigned i = 0; i < s->units; i++)
+		s[i].resident = 0;
+	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
+	mem_shrink(resident);
+	tally(topology.count, 0, COUNT_held, -(int64_t)resident);
+	tally(topology.count, 0, COUNT_empty, -(int64_t)s->units);
+}
+
+static void enter_dirty(struct slab *s)
+{
+	size_t bytes = slab_bytes(s);
+
+	for (unsigned i = 0; i < s->units; i++)
+		s[i].resident = UINT16_MAX;
+	s->dirty = 1;
+	mem_grow(bytes);
+	atomic_fetch_add_explicit(&mem.dirty, bytes, memory_order_relaxed);
+	tally(topology.count, 0, COUNT_held, (int64_t)bytes);
+	tally(topology.count, 0, COUNT_empty, s->units);
+}
+
+static struct slab *take_span(size_t units, size_t align_units)
+{
+	struct pool *p = pool_large();
+	bool was_clean;
+
+	lock_take(&p->lock);
+	struct slab *s = span_take(&p->window, units, align_units, &was_clean);
+	lock_release(&p->lock);
+	if (!s)
+		return NULL;
+	leave_dirty(s);
+	if (was_clean)
+		mem_regret(slab_bytes(s));
+	return s;
+}
+
+static void put_span(struct slab *s)
+{
+	struct pool *p = pool_large();
+
+	lock_take(&p->lock);
+	span_put(&p->window, s);
+	lock_release(&p->lock);
+}
+
+void *large_alloc(size_t size, size_t align, bool *zero)
+{
+	size_t units = units_for(size), align_units = max_size(align >> UNIT_SHIFT, 1);
+	struct slab *s = take_span(units, align_units);
+
+	if (!s) {
+		*zero = true;
+		return direct_alloc(size, align);
+	}
+	*zero = !s->dirty;
+	s->bytes = page_round(size);
+	s->cls = 0;
+	s->moved = 0;
+	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
+	s->state = SPAN_LARGE;
+	tally_large(1, (int64_t)s->bytes);
+	return (void *)slab_addr(s);
+}
+
+/* The span's memory goes back now, or waits as dirty for the next block. */
+static void release_span(struct slab *s)
+{
+	void *at = (void *)slab_addr(s);
+	size_t bytes = slab_bytes(s);
+	bool gone = false;
+
+	s->state = SPAN_BUSY;
+	if (s->moved)
+		gone = os_remap_fresh(at, bytes);
+	else if (bytes > mem_allowance())
+		gone = os_discard(at, bytes);
+	if (gone) {
+		s->dirty = 0;
+		tally(topology.count, 0, COUNT_released, (int64_t)s->bytes);
+	} else {
+		enter_dirty(s);
+	}
+	put_span(s);
+	pools_settle(topology.count);
+}
+
+void large_free(struct slab *s)
+{
+	tally_large(-1, -(int64_t)s->bytes);
+	release_span(s);
+}
+
+size_t large_usable(const struct slab *s)
+{
+	return s->bytes;
+}
+
+static void set_bytes(struct slab *s, size_t size)
+{
+	size_t bytes = page_round(size);
+
+	tally_large(0, (int64_t)bytes - (int64_t)s->bytes);
+	s->bytes = bytes;
+}
+
+/* What is cut off goes back; the block stays where it is. */
+static void shrink(struct slab *s, size_t size)
+{
+	size_t units = units_for(size);
+
+	set_bytes(s, size);
+	if (units == s->units)
+		return;
+	struct slab *rest = span_cut(s, units);
+
+	s->state = SPAN_LARGE;
+	rest->bytes = slab_bytes(rest);
+	rest->moved = s->moved;
+	release_span(rest);
+}
+
+static bool grow_in_place(struct slab *s, size_t size)
+{
+	struct pool *p = pool_large();
+	size_t units = units_for(size);
+	bool done = true;
+
+	if (units > s->units) {
+		lock_take(&p->lock);
+		done = span_extend(&p->window, s, units);
+		lock_release(&p->lock);
+		s->state = SPAN_LARGE;
+	}
+	if (done)
+		set_bytes(s, size);
+	return done;
+}
+
+/* The pages change place, not their contents. */
+static struct slab *grow_by_move(struct slab *s, size_t size)
+{
+	struct slab *to = take_span(units_for(size), 1);
+
+	if (!to)
+		return NULL;
+	if (!os_move_range((void *)slab_addr(s), (void *)slab_addr(to), s->bytes)) {
+		if (to->dirty)
+			enter_dirty(to);
+		put_span(to);
+		return NULL;
+	}
+	to->bytes = s->bytes;
+	to->cls = 0;
+	to->moved = 1;
+	atomic_store_explicit(&to->owner, NULL, memory_order_relaxed);
+	to->state = SPAN_LARGE;
+	set_bytes(to, size);
+	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours. */
+	s->state = SPAN_BUSY;
+	if (s->moved && !os_remap_fresh((void *)slab_addr(s), slab_bytes(s)))
+		enter_dirty(s);
+	else
+		s->dirty = 0;
+	put_span(s);
+	return to;
+}
+
+void *large_resize(struct slab *s, size_t size)
+{
+	if (size <= slab_bytes(s)) {
+		if (size < slab_bytes(s) / 2 || units_for(size) == s->units)
+			shrink(s, size);
+		return (void *)slab_addr(s);
+	}
+	if (grow_in_place(s, size))
+		return (void *)slab_addr(s);
+	if (s->bytes < MOVE_MIN)
+		return NULL;
+	s = grow_by_move(s, size);
+	return s ? (void *)slab_addr(s) : NULL;
+}
+
+/*
+ * A block whose pages are wanted on one node (numaslab_malloc_node): they come in at once there.
+ * strict: NULL unless all of them are.
+ */
+void *large_on_node(size_t size, unsigned index, bool strict)
+{
+	bool zero;
+	char *p = large_alloc(size, 1, &zero);
+
+	if (!p || topology.count == 1 || topology.simulated || topology.silent ||
+	    !layout_owns(&layout, (uintptr_t)p))
+		return p;
+	struct slab *s = slab_of((uintptr_t)p);
+	size_t bytes = page_round(size);
+	int r = os_set_policy(p, bytes, MPOL_PREFERRED, topology.number[index]);
+
+	s->moved = 1; /* carries a policy: laid afresh when freed */
+	if (r == 0 && (r = os_populate(p, bytes)) == 0)
+		r = os_move_pages(p, bytes, topology.number[index]);
+	if (r == 0 || !strict)
+		return p;
+	large_free(s);
+	return NULL;
+}

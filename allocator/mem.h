@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NUMASLAB_MEM_H
+#define NUMASLAB_MEM_H
+
+/*
+ * Where memory comes in, where it landed, and how it goes back.  Placement is decided here; which
+ * slab is wanted is decided in refill.c.
+ */
+
+#include "allocator/slab.h"
+#include "allocator/topology.h"
+
+#define GRANULE	     (UNIT_SIZE / 16) /* a bit of slab.resident */
+#define RETAIN_FLOOR ((size_t)1 << 20)
+
+/* Bytes, process-wide; relaxed: they steer, they prove nothing. */
+struct mem {
+	_Atomic size_t held;  /* populated and not given back: slabs, and large blocks' sizes */
+	_Atomic size_t peak;  /* of held */
+	_Atomic size_t dirty; /* the part of held that lies in free spans */
+	_Atomic size_t idle;  /* the part of held in empty slabs that heaps keep */
+	_Atomic size_t extra; /* what may stay dirty beyond the floor: see mem_regret() */
+	_Atomic uint64_t regret_ms;
+};
+
+extern hidden_ struct mem mem;
+
+void mem_grow(size_t bytes);
+void mem_shrink(size_t bytes);
+
+/* How much may stay dirty: max(1 MiB, peak / 64), and more for a program that proved to cycle. */
+size_t mem_allowance(void);
+
+/* Memory that was given back a moment ago is wanted again: keep more of it next time. */
+void mem_regret(size_t bytes);
+
+/*
+ * Brings in what is not resident of the first `bytes` of s's span, wanted on node index `want`.
+ * Returns the index where it landed (== want after move_pages if need be), or -1: no memory, or
+ * `strict` and it would have landed elsewhere; then nothing of this step stays.
+ * Called with no lock, or with the lock of a pool: never sleeps on ours.
+ */
+int mem_bring(struct slab *s, size_t bytes, unsigned want, bool strict);
+
+/* The same for the granules of mask in a one-unit slab. */
+int mem_bring_mask(struct slab *s, uint16_t mask, unsigned want, bool strict);
+
+/* Bytes of the span that are resident, as we populated them. */
+size_t mem_resident(const struct slab *s);
+
+/* Gives back all of the span (or granules of a one-unit slab); bytes returned to the system. */
+size_t mem_discard(struct slab *s);
+size_t mem_discard_mask(struct slab *s, uint16_t mask);
+
+#endif

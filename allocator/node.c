@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/node.h"
+
+#include <numaif.h>
+#include <sys/resource.h>
+
+#define WINDOW_SHIFT_MAX 40u /* 1 TiB */
+#define WINDOW_SHIFT_MIN 26u /* 64 MiB */
+#define ALL_WINDOWS_MAX	 ((uint64_t)1 << 46)
+#define META_CHUNK	 ((size_t)256 << 10)
+#define FULL_BACKOFF_MS	 10u
+#define FULL_BACKOFF_MAX 1000u
+
+struct layout layout;
+struct pool *pools;
+tls_fast bool lock_forking;
+
+static struct {
+	struct lock lock;
+	char *at, *end;
+} meta;
+
+void *meta_alloc(size_t bytes)
+{
+	void *p = NULL;
+
+	bytes = round_up(bytes, CACHE_LINE);
+	if (bytes >= META_CHUNK / 4)
+		return os_map(round_up(bytes, os_page_size));
+	lock_take(&meta.lock);
+	if ((size_t)(meta.end - meta.at) < bytes) {
+		char *chunk = os_map(META_CHUNK);
+
+		if (chunk) {
+			meta.at = chunk;
+			meta.end = chunk + META_CHUNK;
+		}
+	}
+	if ((size_t)(meta.end - meta.at) >= bytes) {
+		p = meta.at;
+		meta.at += bytes;
+	}
+	lock_release(&meta.lock);
+	return p;
+}
+
+void meta_fork_child(void)
+{
+	lock_reset(&meta.lock);
+}
+
+/* --- Windows. --- */
+
+/* Address space that the limits leave to one window. */
+static unsigned window_shift_wanted(unsigned windows)
+{
+	uint64_t most = ALL_WINDOWS_MAX / windows;
+	uint64_t limit = os_rlimit(RLIMIT_AS);
+
+	/* Half of a limit is ours; a locked-memory limit would count what mlockall() finds. */
+	if (limit != UINT64_MAX && limit / 2 / windows < most)
+		most = limit / 2 / windows;
+	limit = os_rlimit(RLIMIT_MEMLOCK);
+	if (tunables.window)
+		most = min_size(most, (size_t)tunables.window);
+	(void)limit;
+	return (unsigned)min_size(log2_floor(most | 1), WINDOW_SHIFT_MAX);
+}
+
+static bool reserve_windows(unsigned windows)
+{
+	for (unsigned shift = window_shift_wanted(windows); shift >= WINDOW_SHIFT_MIN; shift--) {
+		size_t span = (size_t)windows << shift;
+		size_t table = (span >> UNIT_SHIFT) << SLAB_DESC_SHIFT;
+		char *at = os_reserve(round_up(table, (size_t)2 << 20) + span);
+
+		if (!at)
+			continue;
+		layout.table = (uintptr_t)at;
+		layout.base = (uintptr_t)at + round_up(table, (size_t)2 << 20);
+		layout.span = span;
+		layout.window_shift = shift;
+		layout.window_count = windows;
+		os_dont_dump(at, table);
+		return true;
+	}
+	return false;
+}
+
+static void window_init(struct pool *p)
+{
+	struct window *w = &p->window;
+	char *at = (char *)layout.base + ((size_t)p->index << layout.window_shift);
+	size_t bytes = (size_t)1 << layout.window_shift;
+	bool large = p == pool_large();
+
+	w->first = slab_of((uintptr_t)at);
+	w->units = bytes >> UNIT_SHIFT;
+	w->no_huge = !large && tunables.thp != THP_ALWAYS;
+	if (large && tunables.thp == THP_NEVER)
+		w->no_huge = true;
+	if (!topology.guarded || topology.simulated || topology.follow ||
+	    tunables.placement == PLACEMENT_KERNEL)
+		return;
+	if (large)
+		os_set_policy(at, bytes, MPOL_LOCAL, -1);
+	else
+		os_set_policy(at, bytes, MPOL_PREFERRED, topology.number[p->index]);
+	if (!large)
+		os_set_policy(w->first, w->units * SLAB_DESC_SIZE, MPOL_PREFERRED,
+			      topology.number[p->index]);
+}
+
+cold bool pools_init(void)
+{
+	static struct pool small[2]; /* one node: no mapping of its own */
+	unsigned n = topology.count + 1;
+
+	pools = n <= 2 ? small : os_map(round_up(n * sizeof(struct pool), os_page_size));
+	if (!pools || !reserve_windows(n))
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		pools[i].index = i;
+		window_init(&pools[i]);
+	}
+	return true;
+}
+
+/* --- Exhaustion. --- */
+
+bool pool_is_full(struct pool *p)
+{
+	uint64_t until = atomic_load_explicit(&p->full_until_ms, memory_order_relaxed);
+
+	return until != 0 && os_now_ms() < until;
+}
+
+void pool_set_full(struct pool *p)
+{
+	uint32_t wait = p->backoff_ms ? p->backoff_ms : FULL_BACKOFF_MS;
+
+	p->backoff_ms = (uint32_t)min_size((size_t)wait * 2, FULL_BACKOFF_MAX);
+	atomic_store_explicit(&p->full_until_ms, os_now_ms() + wait, memory_order_relaxed);
+}
+
+/* Memory of the node came free: asking is worth it again. */
+static void pool_clear_full(struct pool *p)
+{
+	if (atomic_load_explicit(&p->full_until_ms, memory_order_relaxed)) {
+		p->backoff_ms = 0;
+		atomic_store_explicit(&p->full_until_ms, 0, memory_order_relaxed);
+	}
+}
+
+/* --- Slabs: birth and death. --- */
+
+static struct pool *pool_of_window(const struct slab *s)
+{
+	return &pools[layout_window_of(&layout, slab_addr(s))];
+}
+
+static void mark_inner(struct slab *s)
+{
+	for (unsigned i = 1; i < s->units; i++) {
+		s[i].state = SPAN_INNER;
+		s[i].head_units = i;
+	}
+}
+
+static void put_span(struct pool *p, struct slab *s)
+{
+	lock_take(&p->lock);
+	span_put(&p->window, s);
+	lock_release(&p->lock);
+}
+
+/* A span leaves the free ones: what it holds is no longer counted there. */
+static void account_taken(struct pool *p, struct slab *s, size_t resident)
+{
+	if (!s->dirty)
+		return;
+	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
+	tally(p->index, 0, COUNT_held, -(int64_t)resident);
+	tally(p->index, 0, COUNT_empty, -(int64_t)s->units);
+}
+
+static void account_free(struct pool *p, struct slab *s, size_t resident)
+{
+	if (!s->dirty)
+		return;
+	atomic_fetch_add_explicit(&mem.dirty, resident, memory_order_relaxed);
+	tally(p->index, 0, COUNT_held, (int64_t)resident);
+	tally(p->index, 0, COUNT_empty, s->units);
+}
+
+struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool strict)
+{
+	struct pool *p = &pools[index];
+	bool was_clean;
+
+	lock_take(&p->lock);
+	struct slab *s = span_take(&p->window, class_slab_units(cls), 1, &was_clean);
+	lock_release(&p->lock);
+	if (!s)
+		return NULL;
+	size_t before = mem_resident(s);
+	account_taken(p, s, before);
+	s->node = (uint16_t)index;
+	int landed = mem_bring(s, bytes, index, strict);
+	if (landed < 0) {
+		s->dirty = mem_resident(s) != 0;
+		account_free(p, s, mem_resident(s));
+		put_span(p, s);
+		return NULL;
+	}
+	size_t after = mem_resident(s);
+	if (was_clean && after > before)
+		mem_regret(after - before);
+	slab_init(s, cls, (unsigned)landed);
+	s->misplaced = landed != (int)index;
+	mark_inner(s);
+	tally(s->node, cls, COUNT_active, 1);
+	tally(s->node, cls, COUNT_slots, s->capacity);
+	tally(s->node, cls, COUNT_held, (int64_t)after);
+	if (s->misplaced)
+		tally(s->node, cls, COUNT_misplaced, 1);
+	return s;
+}
+
+void pool_free_slab(struct slab *s, enum counter was)
+{
+	struct pool *p = pool_of_window(s);
+	size_t resident = mem_resident(s);
+
+	tally(s->node, s->cls, was, -1);
+	tally(s->node, s->cls, COUNT_slots, -(int64_t)s->capacity);
+	tally(s->node, s->cls, COUNT_held, -(int64_t)resident);
+	tally(s->node, s->cls, COUNT_used, -(int64_t)s->tallied);
+	if (s->misplaced) {
+		/* Not kept: the next slab here should be on its node. */
+		size_t gone = mem_discard(s);
+
+		tally(s->node, s->cls, COUNT_misplaced, -1);
+		tally(s->node, 0, COUNT_released, (int64_t)gone);
+		resident = mem_resident(s);
+	}
+	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
+	s->dirty = resident != 0;
+	account_free(p, s, resident);
+	pool_clear_full(&pools[s->node]);
+	put_span(p, s);
+	pools_settle(p->index);
+}
+
+/* --- The partial lists. --- */
+
+static void partial_add(struct pool *p, struct slab *s)
+{
+	s->prev = NULL;
+	s->next = p->partial[s->cls];
+	if (s->next)
+		s->next->prev = s;
+	p->partial[s->cls] = s;
+	atomic_fetch_add_explicit(&p->partial_count[s->cls], 1, memory_order_relaxed);
+}
+
+static void partial_remove(struct pool *p, struct slab *s)
+{
+	if (s->next)
+		s->next->prev = s->prev;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		p->partial[s->cls] = s->next;
+	s->next = s->prev = NULL;
+	atomic_fetch_sub_explicit(&p->partial_count[s->cls], 1, memory_order_relaxed);
+}
+
+void pool_list_slab(struct slab *s)
+{
+	struct pool *p = &pools[s->node];
+
+	lock_take(&p->lock);
+	uint64_t word = slab_set_listed(s);
+	if (!remote_is_empty(word)) {
+		partial_add(p, s);
+		lock_release(&p->lock);
+		tally(s->node, s->cls, COUNT_active, -1);
+		tally(s->node, s->cls, COUNT_partial, 1);
+		return;
+	}
+	slab_set_owned(s); /* by nobody: no block of it is out that could be pushed */
+	lock_release(&p->lock);
+	pool_free_slab(s, COUNT_active);
+}
+
+void pool_reap_slab(struct slab *s)
+{
+	struct pool *p = &pools[s->node];
+
+	lock_take(&p->lock);
+	uint64_t word = atomic_load_explicit(&s->remote, memory_order_acquire);
+	if (s->state != SPAN_SLAB || !remote_is_empty(word)) {
+		lock_release(&p->lock);
+		return;
+	}
+	partial_remove(p, s);
+	slab_set_owned(s);
+	lock_release(&p->lock);
+	pool_free_slab(s, COUNT_partial);
+}
+
+struct slab *pool_take_partial(struct pool *p, unsigned cls)
+{
+	if (atomic_load_explicit(&p->partial_count[cls], memory_order_relaxed) == 0)
+		return NULL;
+	lock_take(&p->lock);
+	struct slab *s = p->partial[cls];
+	if (s) {
+		partial_remove(p, s);
+		slab_set_owned(s);
+	}
+	lock_release(&p->lock);
+	if (s) {
+		tally(s->node, cls, COUNT_partial, -1);
+		tally(s->node, cls, COUNT_active, 1);
+	}
+	return s;
+}
+
+/* --- Giving back. --- */
+
+/* One dirty span of the pool, at most `bytes` of it; bytes returned, 0: no dirty span, or refused. */
+static size_t purge_one(struct pool *p, size_t bytes)
+{
+	size_t units = max_size(round_up(bytes, UNIT_SIZE) >> UNIT_SHIFT, 1);
+
+	lock_take(&p->lock);
+	struct slab *s = span_pop_dirty(&p->window);
+	if (s && s->units > units) {
+		struct slab *rest = span_cut(s, units);
+
+		rest->dirty = 1;
+		span_put(&p->window, rest);
+		s->dirty = 1;
+	}
+	lock_release(&p->lock);
+	if (!s)
+		return 0;
+	size_t resident = mem_resident(s);
+	account_taken(p, s, resident);
+	size_t gone = mem_discard(s);
+	s->dirty = gone == 0 && resident != 0;
+	account_free(p, s, resident);
+	tally(p->index, 0, COUNT_released, (int64_t)gone);
+	if (gone)
+		pool_clear_full(p);
+	put_span(p, s);
+	return gone;
+}
+
+size_t pools_purge(unsigned first, size_t keep)
+{
+	size_t total = 0, n = topology.count + 1;
+
+	for (size_t i = 0; i < n; i++) {
+		struct pool *p = &pools[(first + i) % n];
+
+		for (;;) {
+			size_t dirty = atomic_load_explicit(&mem.dirty, memory_order_relaxed);
+
+			if (dirty <= keep)
+				return total;
+			size_t gone = purge_one(p, dirty - keep);
+			if (gone == 0)
+				break;
+			total += gone;
+		}
+	}
+	return total;
+}

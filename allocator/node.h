@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NUMASLAB_NODE_H
+#define NUMASLAB_NODE_H
+
+/*
+ * A node's pool: its window of memory, the partial slabs that lie on it, its counters.  One more
+ * pool, after the nodes', has the large blocks.
+ *
+ * Under .lock: the window, the partial lists, the change of a slab to and from LISTED.  Counters
+ * are added to with relaxed atomics from anywhere.
+ */
+
+#include "allocator/lock.h"
+#include "allocator/span.h"
+#include "telemetry/counters.h"
+
+struct pool {
+	struct lock lock cache_aligned;
+	unsigned index;
+	_Atomic uint64_t full_until_ms; /* the node had no memory; 0: not known to be full */
+	uint32_t backoff_ms;
+	struct window window;
+	struct heap *idle_heaps;
+	struct slab *partial[CLASS_COUNT];
+	_Atomic uint32_t partial_count[CLASS_COUNT]; /* read without the lock as a hint */
+	_Atomic uint64_t count[CLASS_COUNT][COUNTER_COUNT];
+};
+
+extern hidden_ struct pool *pools; /* topology.count + 1 */
+
+inline_ struct pool *pool_large(void)
+{
+	return &pools[topology.count];
+}
+
+inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
+{
+	atomic_fetch_add_explicit(&pools[index].count[cls][c], (uint64_t)delta,
+				  memory_order_relaxed);
+}
+
+/* Reserves the windows and sets up `layout`; false: not even the smallest could be had. */
+bool pools_init(void);
+
+/* Memory of the allocator's own, zero, for ever (heaps, pools); NULL: none. */
+void *meta_alloc(size_t bytes);
+void meta_fork_child(void);
+
+/*
+ * A new OWNED slab of cls from the window of `index`, its first `bytes` populated there (any
+ * landing is accepted unless strict).  NULL: the node (strict) or the machine has no memory.
+ */
+struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool strict);
+
+/* Whether the node ran out of memory a moment ago, so that asking again is idle. */
+bool pool_is_full(struct pool *p);
+void pool_set_full(struct pool *p);
+
+/*
+ * A slab of which nothing is out goes back to its window; it is on no list and has no owner.
+ * Its counters must be settled but for the slab's own: `was` names the one to take it from.
+ */
+void pool_free_slab(struct slab *s, enum counter was);
+
+/* Puts an owned slab (owner already NULL) on its node's list, or frees it if nothing is out. */
+void pool_list_slab(struct slab *s);
+
+/* A block was the last one out of a LISTED slab: frees it, unless somebody took it meanwhile. */
+void pool_reap_slab(struct slab *s);
+
+/* Takes a partial slab of cls off the node's list, OWNED now; NULL: none. */
+struct slab *pool_take_partial(struct pool *p, unsigned cls);
+
+/* Gives memory back until no more than `keep` bytes of free spans stay; how much went. */
+size_t pools_purge(unsigned first, size_t keep);
+
+/* After each free of a span. */
+inline_ void pools_settle(unsigned first)
+{
+	size_t allowed = mem_allowance();
+
+	if (unlikely(atomic_load_explicit(&mem.dirty, memory_order_relaxed) > allowed))
+		pools_purge(first, allowed - allowed / 4);
+}
+
+#endif

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/os.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <numaif.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef AT_RSEQ_FEATURE_SIZE
+#define AT_RSEQ_FEATURE_SIZE 27
+#endif
+
+#define HUGE_SIZE ((size_t)2 << 20)
+
+size_t os_page_size = 4096;
+
+static long call6(long nr, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	long ret;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = nr;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc #0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+#else
+#error "numaslab knows the system calls of x86-64 and aarch64"
+#endif
+}
+
+#define sys(nr, a, b, c, d, e, f)                                                                  \
+	call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+extern char **environ;
+extern void *__libc_stack_end __attribute__((weak)); /* ld.so's: where the kernel left argc, argv, envp */
+
+/* Called before libc set `environ` (a .preinit_array): the variables as the kernel laid them out. */
+static char *const *environ_early(void)
+{
+	long *argc = &__libc_stack_end ? __libc_stack_end : NULL;
+
+	return argc ? (char *const *)(argc + 1 + *argc + 1) : NULL;
+}
+
+void os_init(struct os_start *start)
+{
+	const uint64_t *seed = (const uint64_t *)getauxval(AT_RANDOM);
+
+	os_page_size = getauxval(AT_PAGESZ);
+	if (os_page_size == 0)
+		os_page_size = 4096;
+	start->envp = environ ? environ : environ_early();
+	start->secure = getauxval(AT_SECURE) != 0;
+	start->random = seed ? seed[0] ^ (seed[1] << 1) : (uint64_t)(uintptr_t)start;
+	start->rseq_feature_size = (unsigned)getauxval(AT_RSEQ_FEATURE_SIZE);
+}
+
+static void *map(void *at, size_t bytes, int prot, int flags)
+{
+	long p = sys(SYS_mmap, at, bytes, prot, flags | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p < 0 && p > -4096 ? NULL : (void *)p;
+}
+
+void *os_reserve(size_t bytes)
+{
+	size_t room = bytes + HUGE_SIZE;
+	char *p = map(NULL, room, PROT_NONE, MAP_NORESERVE);
+
+	if (!p)
+		return NULL;
+	char *at = (char *)round_up((uintptr_t)p, HUGE_SIZE);
+	if (at > p)
+		os_unmap(p, (size_t)(at - p));
+	if (at + bytes < p + room)
+		os_unmap(at + bytes, (size_t)(p + room - at - bytes));
+	return at;
+}
+
+void os_unreserve(void *at, size_t bytes)
+{
+	os_unmap(at, bytes);
+}
+
+bool os_commit(void *at, size_t bytes)
+{
+	return sys(SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE, 0, 0, 0) == 0;
+}
+
+void *os_map(size_t bytes)
+{
+	return map(NULL, bytes, PROT_READ | PROT_WRITE, 0);
+}
+
+bool os_unmap(void *at, size_t bytes)
+{
+	return sys(SYS_munmap, at, bytes, 0, 0, 0, 0) == 0;
+}
+
+int os_populate(void *at, size_t bytes)
+{
+	return (int)sys(SYS_madvise, at, bytes, MADV_POPULATE_WRITE, 0, 0, 0);
+}
+
+bool os_discard(void *at, size_t bytes)
+{
+	return sys(SYS_madvise, at, bytes, MADV_DONTNEED, 0, 0, 0) == 0;
+}
+
+bool os_remap_fresh(void *at, size_t bytes)
+{
+	return map(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE) != NULL;
+}
+
+bool os_move_range(void *from, void *to, size_t bytes)
+{
+	long p = sys(SYS_mremap, from, bytes, bytes,
+		     MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to, 0);
+
+	return p == (long)to;
+}
+
+bool os_no_huge(void *at, size_t bytes)
+{
+	return sys(SYS_madvise, at, bytes, MADV_NOHUGEPAGE, 0, 0, 0) == 0;
+}
+
+bool os_dont_dump(void *at, size_t bytes)
+{
+	return sys(SYS_madvise, at, bytes, MADV_DONTDUMP, 0, 0, 0) == 0;
+}
+
+int os_set_policy(void *at, size_t bytes, int mode, int node)
+{
+	uint64_t mask[OS_NODE_WORDS] = { 0 };
+
+	if (node < 0)
+		return (int)sys(SYS_mbind, at, bytes, mode, 0, 0, 0);
+	mask[node / 64] = (uint64_t)1 << (node % 64);
+	return (int)sys(SYS_mbind, at, bytes, mode, mask, OS_NODE_BITS, 0);
+}
+
+int os_task_policy(void)
+{
+	int mode = 0;
+	long r = sys(SYS_get_mempolicy, &mode, 0, 0, 0, 0, 0);
+
+	return r < 0 ? (int)r : mode;
+}
+
+int os_mems_allowed(uint64_t mask[OS_NODE_WORDS])
+{
+	return (int)sys(SYS_get_mempolicy, 0, mask, OS_NODE_BITS, 0, MPOL_F_MEMS_ALLOWED, 0);
+}
+
+int os_page_node(const void *at)
+{
+	int node = -1;
+	long r = sys(SYS_get_mempolicy, &node, 0, 0, at, MPOL_F_NODE | MPOL_F_ADDR, 0);
+
+	return r < 0 ? (int)r : node;
+}
+
+int os_move_pages(void *at, size_t bytes, int node)
+{
+	enum { BATCH = 16 };
+	size_t pages = (bytes + os_page_size - 1) / os_page_size;
+
+	for (size_t done = 0; done < pages; done += BATCH) {
+		size_t n = min_size(BATCH, pages - done);
+		void *list[BATCH];
+		int nodes[BATCH], status[BATCH];
+
+		for (size_t i = 0; i < n; i++) {
+			list[i] = (char *)at + (done + i) * os_page_size;
+			nodes[i] = node;
+			status[i] = -EAGAIN;
+		}
+		long r = sys(SYS_move_pages, 0, n, list, nodes, status, MPOL_MF_MOVE);
+		if (r < 0)
+			return (int)r;
+		for (size_t i = 0; i < n; i++)
+			if (status[i] != node)
+				return status[i] < 0 ? status[i] : -ENOMEM;
+	}
+	return 0;
+}
+
+int os_getcpu(unsigned *cpu, unsigned *node)
+{
+	return (int)sys(SYS_getcpu, cpu, node, 0, 0, 0, 0);
+}
+
+long os_read_file(const char *path, char *to, size_t room)
+{
+	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
+	size_t have = 0;
+
+	if (fd < 0)
+		return fd;
+	while (have < room) {
+		long n = sys(SYS_read, fd, to + have, room - have, 0, 0, 0);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
+	sys(SYS_close, fd, 0, 0, 0, 0, 0);
+	return (long)have;
+}
+
+uint64_t os_rlimit(int resource)
+{
+	struct {
+		uint64_t soft, hard;
+	} limit;
+
+	if (sys(SYS_prlimit64, 0, resource, 0, &limit, 0, 0) < 0)
+		return UINT64_MAX;
+	return limit.soft;
+}
+
+uint64_t os_now_ms(void)
+{
+	struct timespec t = { 0, 0 };
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void os_wait(_Atomic uint32_t *word, uint32_t while_is)
+{
+	sys(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_is, 0, 0, 0);
+}
+
+void os_wake_one(_Atomic uint32_t *word)
+{
+	sys(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+void os_yield(void)
+{
+	sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+void os_write_error(const char *text, size_t n)
+{
+	while (n > 0) {
+		long r = sys(SYS_write, 2, text, n, 0, 0, 0);
+
+		if (r == -EINTR)
+			continue;
+		if (r <= 0)
+			return;
+		text += r;
+		n -= (size_t)r;
+	}
+}
+
+_Noreturn void os_abort(void)
+{
+	abort();
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/heap.h"
+
+/*
+ * The ladder (Linux mm/slub.c, "partial slabs of this node first"; numbers as the counters'):
+ *
+ *	1 own		what the heap's own slabs have: freed here, freed by others, not yet
+ *			handed out
+ *	2 node_partial	a slab of this node that nobody owns and that has room
+ *	3 node_new	a new slab on this node, and only there
+ *	4 any_partial	another node's partial slab, nearest first
+ *	5 any_new	a new slab wherever there is memory, nearest first
+ *
+ * Why 4 before 5: on an exhausted node the other order opens a fresh slab elsewhere for every
+ * refill, and parks it on a list that nobody reads.
+ */
+
+#define TAKE_TRIES  8  /* partial slabs looked at that turn out to have nothing */
+#define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
+#define BOLD_BIRTHS 4  /* slabs of a class after which a new one is populated whole */
+#define IDLE_LEFT   16 /* local frees between two looks at an empty slab that is kept */
+
+/* The bin takes a list of n blocks but for the first, which is returned. */
+static void *bin_fill(struct heap *h, struct slab *s, uintptr_t first, unsigned n)
+{
+	h->bin[s->cls] = bin_after(s, first);
+	h->cls[s->cls].cached = (uint16_t)(n - 1);
+	return (void *)first;
+}
+
+/* After blocks went from the slab to the bin: when to look whether it is empty again. */
+static void set_look(struct slab *s, unsigned used, unsigned cached)
+{
+	unsigned out = used - cached;
+
+	s->patience = 0;
+	slab_set_used(s, used, s->idle ? IDLE_LEFT : max_size(out, 1));
+	slab_settle(s);
+}
+
+/* How far to populate: a page or double what there is; all of it once the class is in demand. */
+static size_t bring_bytes(const struct class_heap *c, const struct slab *s)
+{
+	size_t have = (size_t)s->extended * s->size;
+	size_t want = have + max_size(max_size(s->size, GRANULE), have);
+
+	if (c->births >= BOLD_BIRTHS)
+		want = max_size(want, UNIT_SIZE);
+	return min_size(want, slab_bytes(s));
+}
+
+static void tally_held(const struct slab *s, size_t before)
+{
+	tally(s->node, s->cls, COUNT_held, (int64_t)(mem_resident(s) - before));
+}
+
+/* Never handed out blocks; 0: none, or no memory (where the slab lies, and only there). */
+static uintptr_t take_fresh(struct heap *h, struct slab *s, unsigned *n)
+{
+	size_t before = mem_resident(s), bytes = bring_bytes(&h->cls[s->cls], s);
+
+	if (s->extended == s->capacity)
+		return 0;
+	if (mem_bring(s, bytes, s->node, true) < 0) {
+		/* One block's worth before we give up. */
+		bytes = (size_t)(s->extended + 1) * s->size;
+		if (mem_bring(s, bytes, s->node, true) < 0)
+			bytes = 0;
+	}
+	tally_held(s, before);
+	if (bytes == 0)
+		pool_set_full(&pools[s->node]);
+	return bytes ? slab_extend(s, bytes, n) : 0;
+}
+
+/* Blocks that were free already: freed here, or by others.  NULL: there are none. */
+static void *take_freed(struct heap *h, struct slab *s)
+{
+	unsigned n = 0, used = slab_used(s);
+	uintptr_t first = slab_take_free(s, &n);
+
+	if (first)
+		used += n;
+	else if ((first = slab_take_remote(s, &n)) != 0)
+		tally(s->node, s->cls, COUNT_remote_in, n);
+	else
+		return NULL;
+	set_look(s, used, n - 1);
+	return bin_fill(h, s, first, n);
+}
+
+/* Blocks whose memory must come in first.  NULL: there are none, or no memory. */
+static void *take_rest(struct heap *h, struct slab *s)
+{
+	unsigned n = 0, used = slab_used(s);
+	uintptr_t first = s->hidden ? slab_unhide(s, &n) : 0;
+
+	if (!first)
+		first = take_fresh(h, s, &n);
+	if (!first)
+		return NULL;
+	if (s->idle)
+		slab_set_busy(s);
+	set_look(s, used + n, n - 1);
+	return bin_fill(h, s, first, n);
+}
+
+/* The current slab has nothing (more) to give. */
+static void current_full(struct heap *h, struct class_heap *c)
+{
+	struct slab *s = c->current;
+
+	c->current = NULL;
+	if (s->idle)
+		slab_set_busy(s);
+	slab_settle(s);
+	/* Before the state: the first freer may own it the moment it is FULL. */
+	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
+	if (slab_set_full(s)) {
+		tally(s->node, s->cls, COUNT_active, -1);
+		tally(s->node, s->cls, COUNT_full, 1);
+		return;
+	}
+	/* Freed into meanwhile: still ours. */
+	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
+	heap_partial_add(h, s);
+}
+
+/* Step 1.  A slab to be extended waits in .room while others have freed blocks. */
+static void *refill_own(struct heap *h, struct class_heap *c)
+{
+	for (;;) {
+		struct slab *s = c->current;
+
+		if (s) {
+			bool rest = s->hidden || s->extended < s->capacity;
+			void *block = take_freed(h, s);
+
+			if (block)
+				return block;
+			if (rest && c->partial && !c->room) {
+				c->room = s;
+				c->current = NULL;
+			} else if (rest && (block = take_rest(h, s)) != NULL) {
+				return block;
+			} else {
+				current_full(h, c);
+			}
+		}
+		if (c->partial) {
+			c->current = c->partial;
+			heap_partial_remove(h, c->current);
+		} else if (c->room) {
+			c->current = c->room;
+			c->room = NULL;
+		} else {
+			return NULL;
+		}
+	}
+}
+
+/* A slab that was nobody's becomes the heap's current one. */
+static void *refill_from(struct heap *h, struct class_heap *c, struct slab *s)
+{
+	void *block;
+
+	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
+	c->current = s;
+	if ((block = take_freed(h, s)) || (block = take_rest(h, s)))
+		return block;
+	current_full(h, c);
+	return NULL;
+}
+
+/* Steps 2 and 4, one node's list. */
+static void *refill_partial(struct heap *h, unsigned cls, struct pool *p)
+{
+	for (int tries = TAKE_TRIES; tries > 0; tries--) {
+		struct slab *s = pool_take_partial(p, cls);
+
+		if (!s)
+			return NULL;
+		void *block = refill_from(h, &h->cls[cls], s);
+		if (block)
+			return block;
+	}
+	return NULL;
+}
+
+/* Steps 3 and 5, one node's window. */
+static void *refill_new(struct heap *h, unsigned cls, struct pool *p, bool strict)
+{
+	struct class_heap *c = &h->cls[cls];
+	size_t bytes = max_size(class_size(cls), GRANULE);
+
+	if (c->births >= BOLD_BIRTHS)
+		bytes = max_size(bytes, UNIT_SIZE);
+	if (strict && pool_is_full(p))
+		return NULL;
+	struct slab *s = pool_new_slab(p->index, cls, bytes, strict);
+	if (!s) {
+		pool_set_full(p);
+		return NULL;
+	}
+	if (c->births < UINT16_MAX)
+		c->births++;
+	return refill_from(h, c, s);
+}
+
+static void *step_any_partial(struct heap *h, unsigned cls)
+{
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 1; i < topology.count; i++) {
+			struct pool *p = &pools[topology.order[h->index][i]];
+			uint32_t have = atomic_load_explicit(&p->partial_count[cls],
+							     memory_order_relaxed);
+			void *block = have > (round ? 0 : SPARE) ? refill_partial(h, cls, p) : NULL;
+
+			if (block)
+				return block;
+		}
+	return NULL;
+}
+
+static void *step_any_new(struct heap *h, unsigned cls)
+{
+	for (unsigned i = 1; i < topology.count; i++) {
+		void *block = refill_new(h, cls, &pools[topology.order[h->index][i]], true);
+
+		if (block)
+			return block;
+	}
+	return refill_new(h, cls, &pools[h->index], false);
+}
+
+#ifdef NUMASLAB_MUTANT_SWAP /* the tests show what this order costs */
+#define step_fourth(h, cls) step_any_new(h, cls)
+#define step_fifth(h, cls)  step_any_partial(h, cls)
+#else
+#define step_fourth(h, cls) step_any_partial(h, cls)
+#define step_fifth(h, cls)  step_any_new(h, cls)
+#endif
+
+cold static void *refill_away(struct heap *h, unsigned cls)
+{
+	void *block = step_fourth(h, cls);
+
+	if (block) {
+		tally(h->index, cls, COUNT_any_partial, 1);
+		return block;
+	}
+	block = step_fifth(h, cls);
+	if (block)
+		tally(h->index, cls, COUNT_any_new, 1);
+	return block;
+}
+
+noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
+{
+	struct pool *p = &pools[h->index];
+	void *block = refill_own(h, &h->cls[cls]);
+
+	if (likely(block != NULL)) {
+		h->cls[cls].own++;
+		return block;
+	}
+	heap_settle_class(h, cls);
+	if ((block = refill_partial(h, cls, p)) != NULL) {
+		tally(h->index, cls, COUNT_node_partial, 1);
+		return block;
+	}
+	bool alone = topology.count == 1;
+	if ((block = refill_new(h, cls, p, !alone || strict)) != NULL) {
+		tally(h->index, cls, COUNT_node_new, 1);
+		return block;
+	}
+	return alone || strict ? NULL : refill_away(h, cls);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/heap.h"
+#include "allocator/alloc.h"
+
+/*
+ * Slow frees.  Whose a block is decides: the heap's own slab (here only in checked mode and for
+ * the wide classes), a FULL slab (the first freer adopts it if it lies on the freer's node, else
+ * it goes to its node's list), anybody else's (one compare-and-swap on the slab).
+ */
+
+#define IDLE_LEFT    16
+#define PATIENCE_MAX 8
+#define ADOPT_MAX    4 /* slabs of a class that a heap adopts without allocating from it */
+
+bool slab_set_idle(struct slab *s)
+{
+	size_t bytes = mem_resident(s);
+
+	if (s->idle)
+		return true;
+	if (atomic_load_explicit(&mem.idle, memory_order_relaxed) + bytes > IDLE_MAX)
+		return false;
+	atomic_fetch_add_explicit(&mem.idle, bytes, memory_order_relaxed);
+	s->idle = (uint8_t)min_size(bytes / GRANULE, UINT8_MAX);
+	return s->idle != 0;
+}
+
+void slab_set_busy(struct slab *s)
+{
+	atomic_fetch_sub_explicit(&mem.idle, s->idle * GRANULE, memory_order_relaxed);
+	s->idle = 0;
+}
+
+/* Nothing of an owned slab is out: off the heap, back to the window. */
+static void slab_leave(struct heap *h, struct slab *s)
+{
+	struct class_heap *c = &h->cls[s->cls];
+
+	if (c->current == s) {
+		h->bin[s->cls] = bin_empty();
+		c->current = NULL;
+	} else if (c->room == s) {
+		c->room = NULL;
+	} else {
+		heap_partial_remove(h, s);
+	}
+	if (s->idle)
+		slab_set_busy(s);
+	slab_settle(s);
+	pool_free_slab(s, COUNT_active);
+}
+
+/* Local frees until the next look at a slab that is not empty. */
+static unsigned look_after(const struct slab *s, unsigned out, bool current)
+{
+	unsigned step = s->size >= HIDE_SIZE_MIN ? s->capacity / 8u : s->capacity / 4u;
+
+	if (current) /* each look walks the bin: twice as rarely each time */
+		return (unsigned)max_size(out, (size_t)1 << s->patience);
+	return (unsigned)min_size(out, max_size(step, s->size >= HIDE_SIZE_MIN ? 2 : 16));
+}
+
+/*
+ * .left ran out: is the slab empty?  Blocks in the bin count as used, so for the current slab the
+ * bin is walked.
+ */
+noinline_ void free_look(struct heap *h, struct slab *s)
+{
+	struct class_heap *c = &h->cls[s->cls];
+	bool current = c->current == s;
+	unsigned used = slab_used(s), cached = 0, remote;
+
+	if (unlikely(s->left < 0 || used > s->extended))
+		die("double free in a slab with nothing out", (void *)slab_addr(s));
+	remote = remote_count(atomic_load_explicit(&s->remote, memory_order_acquire));
+	if (current && h->bin[s->cls] != bin_empty())
+		cached = slab_list_length(s, h->bin[s->cls]);
+	unsigned out = used > cached + remote ? used - cached - remote : 0;
+
+	if (out == 0 && (!current || !slab_set_idle(s))) {
+		slab_leave(h, s);
+		return;
+	}
+	if (out && s->idle)
+		slab_set_busy(s);
+	slab_set_used(s, used, out ? look_after(s, out, current) : IDLE_LEFT);
+	if (current && s->patience < PATIENCE_MAX)
+		s->patience++;
+	slab_settle(s);
+	if (out && s->size >= HIDE_SIZE_MIN)
+		slab_hide(s);
+}
+
+static void free_own(struct heap *h, struct slab *s, void *p)
+{
+	link_write(p, s->free);
+	s->free = (uintptr_t)p;
+	if (slab_count_down(s))
+		free_look(h, s);
+}
+
+/* The first free into a FULL slab, which is ours now: it has one block to give. */
+static void adopt(struct heap *h, struct slab *s, void *p)
+{
+	unsigned used = slab_used(s);
+
+	link_write(p, slab_end(s));
+	s->free = (uintptr_t)p;
+	slab_set_used(s, used - 1, look_after(s, used - 1, false));
+	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
+	heap_partial_add(h, s);
+	tally(s->node, s->cls, COUNT_full, -1);
+	tally(s->node, s->cls, COUNT_active, 1);
+	slab_settle(s);
+	if (unlikely(s->left == 0))
+		free_look(h, s);
+}
+
+static bool may_adopt(struct heap *h, struct slab *s)
+{
+	struct class_heap *c = &h->cls[s->cls];
+
+	return h != &heap_none && s->node == h->index &&
+	       (c->current || c->partial_count < ADOPT_MAX);
+}
+
+static void free_remote(struct heap *h, struct slab *s, void *p)
+{
+	uint64_t word = atomic_load_explicit(&s->remote, memory_order_relaxed);
+
+	if (remote_state(word) == SLAB_FULL && may_adopt(h, s) && slab_claim_full(s)) {
+		adopt(h, s, p);
+		return;
+	}
+	if (h != &heap_none)
+		h->remote_out++;
+	switch (slab_push_remote(s, p)) {
+	case PUSHED:
+		return;
+	case PUSHED_FIRST:
+		tally(s->node, s->cls, COUNT_full, -1);
+		tally(s->node, s->cls, COUNT_active, 1);
+		pool_list_slab(s);
+		return;
+	case PUSHED_LAST:
+		pool_reap_slab(s);
+		return;
+	}
+}
+
+void free_block(struct slab *s, void *p)
+{
+	struct heap *h = thread_state.heap;
+
+	if (atomic_load_explicit(&s->owner, memory_order_relaxed) == heap_tag(h))
+		free_own(h, s, p);
+	else
+		free_remote(h, s, p);
+}
+
+noinline_ void free_slow(void *p)
+{
+	uintptr_t addr = (uintptr_t)p;
+
+	if (!layout_owns(&layout, addr)) {
+		if (p)
+			free_foreign(p);
+		return;
+	}
+	struct slab *s = slab_head(addr);
+
+	if (likely(s->state == SPAN_SLAB)) {
+		if (alloc_checked)
+			check_free(s, p);
+		free_block(s, p);
+	} else if (s->state == SPAN_LARGE && slab_addr(s) == addr) {
+		large_free(s);
+	} else {
+		die("free of a pointer that no malloc returned (or freed before)", p);
+	}
+}

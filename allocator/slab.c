@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/slab.h"
+
+/*
+ * Barriers: a push releases the block's link and whatever the program wrote; taking the list
+ * acquires it.  OWNED -> LISTED releases the owner's plain fields (.free, .left, .extended) to the
+ * next owner, who acquires them with LISTED -> OWNED; the node lock would do too, but a FULL slab
+ * passes from its last owner to the first freer by this word alone.
+ */
+
+static unsigned block_step(const struct slab *s, uintptr_t block)
+{
+	return (unsigned)((block - slab_addr(s)) >> 4);
+}
+
+static uintptr_t step_block(const struct slab *s, unsigned step)
+{
+	return slab_addr(s) + ((uintptr_t)step << 4);
+}
+
+void slab_init(struct slab *s, unsigned cls, unsigned node)
+{
+	uint64_t word = atomic_load_explicit(&s->remote, memory_order_relaxed);
+
+	s->cls = (uint8_t)cls;
+	s->size = (uint32_t)class_size(cls);
+	s->units = class_slab_units(cls);
+	s->capacity = (uint16_t)(slab_bytes(s) / s->size);
+	s->extended = 0;
+	s->left = s->base = 0;
+	s->tallied = 0;
+	s->hidden = 0;
+	s->free = slab_end(s);
+	s->node = (uint16_t)node;
+	s->misplaced = 0;
+	s->state = SPAN_SLAB;
+	s->next = s->prev = NULL;
+	word = remote_turn(remote_taken(word), SLAB_OWNED, 0);
+	atomic_store_explicit(&s->remote, word, memory_order_release);
+}
+
+uintptr_t slab_take_free(struct slab *s, unsigned *count)
+{
+	uintptr_t first = s->free;
+
+	if (link_is_end(first))
+		return 0;
+	*count = s->extended - slab_used(s) - (unsigned)__builtin_popcountll(s->hidden);
+	s->free = slab_end(s);
+	return first;
+}
+
+uintptr_t slab_take_remote(struct slab *s, unsigned *count)
+{
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
+
+	do {
+		if (remote_count(w) == 0)
+			return 0;
+	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, remote_taken(w),
+							memory_order_acquire,
+							memory_order_relaxed));
+	*count = remote_count(w);
+	return step_block(s, remote_first(w));
+}
+
+uintptr_t slab_extend(struct slab *s, size_t bytes, unsigned *count)
+{
+	unsigned until = (unsigned)min_size(bytes / s->size, s->capacity);
+	unsigned from = s->extended;
+	uintptr_t first = slab_addr(s) + (size_t)from * s->size, at = first;
+
+	if (until <= from)
+		return 0;
+	for (unsigned i = from + 1; i < until; i++, at += s->size)
+		link_write((void *)at, at + s->size);
+	link_write((void *)at, slab_end(s));
+	s->extended = (uint16_t)until;
+	*count = until - from;
+	return first;
+}
+
+bool slab_set_full(struct slab *s)
+{
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
+
+	while (remote_count(w) == 0)
+		if (atomic_compare_exchange_weak_explicit(&s->remote, &w,
+							  remote_turn(w, SLAB_FULL, 0),
+							  memory_order_release,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+bool slab_claim_full(struct slab *s)
+{
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
+
+	while (remote_state(w) == SLAB_FULL)
+		if (atomic_compare_exchange_weak_explicit(&s->remote, &w,
+							  remote_turn(w, SLAB_OWNED, 0),
+							  memory_order_acquire,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
+enum slab_push slab_push_remote(struct slab *s, void *block)
+{
+	unsigned step = block_step(s, (uintptr_t)block);
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed), to;
+
+	do {
+		unsigned first = remote_first(w);
+
+		link_write(block, first == REMOTE_NONE ? slab_end(s) : step_block(s, first));
+		to = remote_push(w, step);
+		if (remote_state(w) == SLAB_FULL)
+			to = remote_turn(to, SLAB_OWNED, 0);
+	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, to, memory_order_acq_rel,
+							memory_order_relaxed));
+	if (remote_state(w) == SLAB_FULL)
+		return PUSHED_FIRST;
+	return remote_is_empty(to) ? PUSHED_LAST : PUSHED;
+}
+
+uint64_t slab_set_listed(struct slab *s)
+{
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed), to;
+
+	do {
+		to = remote_turn(w, SLAB_LISTED, slab_used(s));
+	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, to, memory_order_acq_rel,
+							memory_order_relaxed));
+	return to;
+}
+
+void slab_set_owned(struct slab *s)
+{
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak_explicit(&s->remote, &w,
+						      remote_turn(w, SLAB_OWNED, 0),
+						      memory_order_acq_rel, memory_order_relaxed))
+		;
+}
+
+unsigned slab_list_length(const struct slab *s, uintptr_t first)
+{
+	unsigned n = 0;
+
+	while (slab_has(s, first) && n < s->extended) {
+		n++;
+		first = link_read((const void *)first);
+	}
+	return n;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/span.h"
+
+#define COMMIT_UNITS  32u /* 2 MiB: the least that becomes writable at once */
+#define SEARCH_EFFORT 8	  /* spans looked at in a bin where some are too short */
+
+unsigned span_bin_of(size_t n)
+{
+	if (n < 8)
+		return (unsigned)n;
+	unsigned order = log2_floor(n); /* >= 3 */
+
+	unsigned bin = 8 + (order - 3) * 4 + (unsigned)(n >> (order - 2) & 3);
+	return bin < SPAN_BINS ? bin : SPAN_BINS - 1;
+}
+
+unsigned span_bin_for(size_t n)
+{
+	if (n < 8)
+		return (unsigned)n;
+	return span_bin_of(n + ((size_t)1 << (log2_floor(n) - 2)) - 1);
+}
+
+static void bins_add(struct span_bins *b, struct slab *s)
+{
+	unsigned bin = span_bin_of(s->units);
+
+	s->prev = NULL;
+	s->next = b->head[bin];
+	if (s->next)
+		s->next->prev = s;
+	b->head[bin] = s;
+	b->map[bin / 64] |= (uint64_t)1 << (bin % 64);
+}
+
+static void bins_remove(struct span_bins *b, struct slab *s)
+{
+	unsigned bin = span_bin_of(s->units);
+
+	if (s->next)
+		s->next->prev = s->prev;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		b->head[bin] = s->next;
+	if (!b->head[bin])
+		b->map[bin / 64] &= ~((uint64_t)1 << (bin % 64));
+}
+
+/* The first bin at or above `bin` that has a span; SPAN_BINS: none. */
+static unsigned bins_next(const struct span_bins *b, unsigned bin)
+{
+	if (bin < 64) {
+		uint64_t map = b->map[0] >> bin << bin;
+
+		if (map)
+			return (unsigned)__builtin_ctzl(map);
+		bin = 64;
+	}
+	uint64_t map = b->map[1] >> (bin - 64) << (bin - 64);
+	return map ? 64 + (unsigned)__builtin_ctzl(map) : SPAN_BINS;
+}
+
+/* Units to leave before the span so that the rest starts aligned, as an address. */
+static size_t lead_of(const struct slab *s, size_t align)
+{
+	return -(slab_addr(s) >> UNIT_SHIFT) & (align - 1);
+}
+
+static struct slab *bins_find(const struct span_bins *b, size_t n, size_t align)
+{
+	size_t need = n + align - 1;
+	unsigned bin = span_bin_of(n);
+	int effort = SEARCH_EFFORT;
+
+	/* Its own bin may hold one long enough; from bin_for() on, all are. */
+	for (struct slab *s = b->head[bin]; s && effort-- > 0; s = s->next)
+		if (s->units >= n + lead_of(s, align))
+			return s;
+	bin = bins_next(b, span_bin_for(need));
+	if (bin == SPAN_BINS)
+		return NULL;
+	struct slab *s = b->head[bin];
+	return s->units >= n + lead_of(s, align) ? s : NULL;
+}
+
+static void mark_free(struct slab *s, size_t n, bool dirty)
+{
+	s->state = SPAN_FREE;
+	s->dirty = dirty;
+	s->units = (uint32_t)n;
+	s->head_units = 0;
+	s[n - 1].state = SPAN_FREE;
+	s[n - 1].dirty = dirty;
+	s[n - 1].head_units = (uint32_t)(n - 1);
+	if (n > 1)
+		s[n - 1].units = 0;
+}
+
+static void mark_taken(struct slab *s, size_t n)
+{
+	s->state = SPAN_BUSY;
+	s->units = (uint32_t)n;
+	s->head_units = 0;
+	if (n > 1) {
+		s[n - 1].state = SPAN_INNER;
+		s[n - 1].head_units = (uint32_t)(n - 1);
+	}
+}
+
+static struct span_bins *bins_for(struct window *w, bool dirty)
+{
+	return dirty ? &w->dirty : &w->clean;
+}
+
+/* Takes `lead` units off the front and what is beyond lead + n off the back, back to the bins. */
+static struct slab *split(struct window *w, struct slab *s, size_t lead, size_t n)
+{
+	struct span_bins *b = bins_for(w, s->dirty);
+	size_t have = s->units;
+	bool dirty = s->dirty;
+
+	bins_remove(b, s);
+	if (lead) {
+		mark_free(s, lead, dirty);
+		bins_add(b, s);
+		s += lead;
+	}
+	if (have > lead + n) {
+		mark_free(s + n, have - lead - n, dirty);
+		bins_add(b, s + n);
+	}
+	mark_taken(s, n);
+	s->dirty = dirty;
+	return s;
+}
+
+static uintptr_t window_addr(const struct window *w)
+{
+	return slab_addr(w->first);
+}
+
+/* Makes units up to `until` usable, and their descriptors. */
+static bool window_grow(struct window *w, size_t until)
+{
+	if (until <= w->committed)
+		return true;
+	/* An eighth more than there is, so that growing costs few system calls. */
+	size_t to = round_up(max_size(until, w->committed + w->committed / 8), COMMIT_UNITS);
+
+	to = min_size(to, w->units);
+	size_t bytes = (to - w->committed) << UNIT_SHIFT;
+	void *at = (void *)(window_addr(w) + (w->committed << UNIT_SHIFT));
+	uintptr_t desc = round_up((uintptr_t)(w->first + w->committed), os_page_size);
+	uintptr_t desc_end = round_up((uintptr_t)(w->first + to), os_page_size);
+
+	if (w->committed == 0)
+		desc = round_down((uintptr_t)w->first, os_page_size);
+	if (desc_end > desc && !os_commit((void *)desc, desc_end - desc))
+		return false;
+	if (!os_commit(at, bytes))
+		return false;
+	if (w->no_huge)
+		os_no_huge(at, bytes);
+	w->committed = to;
+	return true;
+}
+
+static struct slab *take_frontier(struct window *w, size_t n, size_t align)
+{
+	struct slab *s = w->first + w->top;
+	size_t lead = lead_of(s, align);
+
+	if (n > w->units || w->top + lead > w->units - n || !window_grow(w, w->top + lead + n))
+		return NULL;
+	if (lead) {
+		mark_free(s, lead, false);
+		bins_add(&w->clean, s);
+		s += lead;
+	}
+	w->top += lead + n;
+	mark_taken(s, n);
+	s->dirty = 0;
+	return s;
+}
+
+struct slab *span_take(struct window *w, size_t n, size_t align, bool *was_clean)
+{
+	struct slab *s = bins_find(&w->dirty, n, align);
+
+	*was_clean = false;
+	if (!s) {
+		s = bins_find(&w->clean, n, align);
+		*was_clean = s != NULL;
+	}
+	if (s)
+		return split(w, s, lead_of(s, align), n);
+	return take_frontier(w, n, align);
+}
+
+/* Whether the unit is the first or last of a free span of the kind. */
+static bool is_free_edge(const struct window *w, const struct slab *s, bool dirty)
+{
+	return s >= w->first && s < w->first + w->top && s->state == SPAN_FREE &&
+	       s->dirty == dirty;
+}
+
+void span_put(struct window *w, struct slab *s)
+{
+	bool dirty = s->dirty;
+	struct span_bins *b = bins_for(w, dirty);
+	size_t n = s->units;
+
+	s->state = SPAN_FREE; /* inside a longer span nobody marks it again */
+	if (is_free_edge(w, s - 1, dirty)) {
+		struct slab *before = s - 1 - s[-1].head_units;
+
+		bins_remove(b, before);
+		n += before->units;
+		s = before;
+	}
+	if (is_free_edge(w, s + n, dirty)) {
+		struct slab *after = s + n;
+
+		bins_remove(b, after);
+		n += after->units;
+	}
+	mark_free(s, n, dirty);
+	bins_add(b, s);
+}
+
+struct slab *span_pop_dirty(struct window *w)
+{
+	for (unsigned half = 2; half-- > 0;) {
+		uint64_t map = w->dirty.map[half];
+
+		if (map) {
+			struct slab *s = w->dirty.head[half * 64 + log2_floor(map)];
+
+			bins_remove(&w->dirty, s);
+			mark_taken(s, s->units);
+			s->dirty = 1;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+bool span_extend(struct window *w, struct slab *s, size_t n)
+{
+	struct slab *after = s + s->units;
+	size_t more = n - s->units;
+
+	if (after == w->first + w->top) {
+		if (w->top + more > w->units || !window_grow(w, w->top + more))
+			return false;
+		w->top += more;
+	} else if (is_free_edge(w, after, false) && after->units >= more) {
+		split(w, after, 0, more);
+	} else {
+		return false;
+	}
+	mark_taken(s, n);
+	return true;
+}
+
+struct slab *span_cut(struct slab *s, size_t n)
+{
+	struct slab *rest = s + n;
+	size_t more = s->units - n;
+
+	mark_taken(s, n);
+	mark_taken(rest, more);
+	return rest;
+}
