@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
 # TAP for the shell suites of tests/tools: a scratch directory, runs, and what they must say.
 tap_count=0
 tap_failed=0

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What doctor prints, here, on fake machines and under filters.
+# shellcheck disable=SC1091,SC2046,SC2154 # tap.sh sets status, out, err and scratch
 . "${0%/*}/tap.sh"
 numaslab=$(realpath "${BUILD:-build}/numaslab")
 helper=$(realpath "${BUILD:-build}/tests/tools/helper")
@@ -72,7 +73,7 @@ try "$numaslab" doctor --root /no/such/place
 expect "a root that is not there" 2 err "cannot look at '/no/such/place': No such file"
 if [ -e /dev/full ]; then
 	"$numaslab" doctor >/dev/full 2>"$scratch/err"
-	status=$? out= err=$(cat "$scratch/err")
+	status=$? out='' err=$(cat "$scratch/err")
 	expect "a report that cannot be written" 77 err 'cannot write the report'
 fi
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # make install and uninstall below DESTDIR: what is put where, that it works, that nothing stays.
+# shellcheck disable=SC1091,SC2046,SC2154 # tap.sh sets status, out, err and scratch
 . "${0%/*}/tap.sh"
 build=${BUILD:-build}
 unset MAKEFLAGS MAKELEVEL LD_PRELOAD $(env | sed -n 's/^\(NUMASLAB_[A-Za-z0-9_]*\)=.*/\1/p')

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Numaslab and numaslab run, each message and exit status.
+# shellcheck disable=SC1091,SC2046,SC2154 # tap.sh sets status, out, err and scratch
 . "${0%/*}/tap.sh"
 numaslab=$(realpath "${BUILD:-build}/numaslab")
 helper=$(realpath "${BUILD:-build}/tests/tools/helper")
