@@ -3,10 +3,10 @@
  * measure [-p PRELOAD] [-n TIMES] [-o FILE] -- CMD...
  *
  * Runs CMD, TIMES times one after the other, and writes to FILE (standard error)
- *   wall=S user=S sys=S rss=KIB faults=N status=N
- * seconds for all of them; rss is the largest resident set of one process of the tree.
- * PRELOAD is set for CMD alone: this program is static and small, because the kernel counts
- * the resident set that a process had before exec as well.  Exits as CMD did (128 + signal).
+ *   wall=S each=S user=S sys=S rss=KIB faults=N status=N
+ * seconds for all of them; each is the median run's; rss is the largest resident set of one process
+ * of the tree. PRELOAD is set for CMD alone: this program is static and small, because the kernel
+ * counts the resident set that a process had before exec as well.  Exits as CMD did (128 + signal).
  */
 #include <signal.h>
 #include <string.h>
@@ -45,15 +45,25 @@ static int command_run(char **argv, const char *preload)
 	return status_code(status);
 }
 
+static int ns_compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 static double seconds(struct timeval t)
 {
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
+enum { TIMES_MAX = 10000 };
+
 int main(int argc, char **argv)
 {
 	const char *preload = NULL, *file = NULL;
-	int times = 1, code = 0, opt;
+	static uint64_t each[TIMES_MAX];
+	int times = 1, done = 0, code = 0, opt;
 	struct rusage use;
 	FILE *out = stderr;
 
@@ -67,22 +77,28 @@ int main(int argc, char **argv)
 		else
 			return 125;
 	}
-	if (optind >= argc || times < 1) {
+	if (optind >= argc || times < 1 || times > TIMES_MAX) {
 		fputs("usage: measure [-p PRELOAD] [-n TIMES] [-o FILE] -- CMD...\n", stderr);
 		return 125;
 	}
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 
-	for (int i = 0; i < times && !code; i++)
+	while (done < times && !code) {
+		each[done] = clock_ns(CLOCK_MONOTONIC);
 		code = command_run(argv + optind, preload);
+		each[done] = clock_ns(CLOCK_MONOTONIC) - each[done];
+		done++;
+	}
 	double wall = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
 
+	qsort(each, (size_t)done, sizeof(*each), ns_compare);
 	getrusage(RUSAGE_CHILDREN, &use);
 	if (file && !(out = fopen(file, "we"))) {
 		perror(file);
 		return 125;
 	}
-	fprintf(out, "wall=%.6f user=%.6f sys=%.6f rss=%ld faults=%ld status=%d\n", wall,
-		seconds(use.ru_utime), seconds(use.ru_stime), use.ru_maxrss, use.ru_minflt, code);
+	fprintf(out, "wall=%.6f each=%.7f user=%.6f sys=%.6f rss=%ld faults=%ld status=%d\n", wall,
+		(double)each[done / 2] / 1e9, seconds(use.ru_utime), seconds(use.ru_stime),
+		use.ru_maxrss, use.ru_minflt, code);
 	return code;
 }

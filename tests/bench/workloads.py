@@ -50,7 +50,7 @@ class Command:
             got = key_values(f.read())
         if got["status"]:
             raise Failed(f"status {got['status']:.0f}: {text[-200:]!r}")
-        return {"wall": got["wall"] / self.times, "rss": got["rss"], "faults": got["faults"],
+        return {"wall": got["each"], "rss": got["rss"], "faults": got["faults"],
                 "cpu": (got["user"] + got["sys"]) / self.times}
 
 
