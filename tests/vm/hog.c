@@ -8,9 +8,11 @@
 #include "tests/vm/guest.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +65,7 @@ int main(int argc, char **argv)
 		fill_memory(node, atol(argv[3]));
 	note("hog: %s on node %d, %ld kB left free", argv[1], node, node_kb(node, "MemFree"));
 	if (!(pid = fork())) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execvp(argv[4], argv + 4);
 		_exit(127);
 	}

@@ -3,6 +3,7 @@
 # boots: four/6.1 four-small/6.12
 # seconds: 200
 # needs: actor numactl migratepages
+limit=30
 . /checks/lib.sh
 
 # What libc's heap does when its thread is moved: the check is known to tell.
@@ -10,11 +11,7 @@ actor node=0 new=20000,16,1024 do='taskset -p 4 $ACTOR >/dev/null' free=95 fresh
 	want=50,0:"glibc keeps the old node's memory" || ok 1 "actor runs"
 need_numaslab "policies" || exit 0
 
-a() { # a NAME COMMAND...: an actor under the library
-	name=$1
-	shift
-	expect_alive "$name" "$@"
-}
+a() { expect_alive "$@"; }
 # numactl must not run under the library itself: it sets the policy, then runs the actor.
 numa() { # numa NUMACTL-OPTION... -- ACTION...
 	options=
@@ -23,7 +20,7 @@ numa() { # numa NUMACTL-OPTION... -- ACTION...
 		shift
 	done
 	shift
-	numactl $options env LD_PRELOAD=$numaslab /bin/actor "$@"
+	numactl $options env LD_PRELOAD=$numaslab $in_time actor "$@"
 }
 
 a membind numa --membind=2 -- node=0 new=20000,16,1024 want=100,2:"--membind=2: small objects" \
@@ -63,7 +60,7 @@ fi
 mkdir /cg/a
 into='echo $ACTOR >/cg/a/cgroup.procs'
 a cpuset-start sh -c "echo \$\$ >/cg/a/cgroup.procs; echo 1-2 >/cg/a/cpuset.mems
-	LD_PRELOAD=$numaslab exec actor node=0 new=20000,16,1024 want=100,1,2:'a cpuset without the own node' \
+	LD_PRELOAD=$numaslab exec $in_time actor node=0 new=20000,16,1024 want=100,1,2:'a cpuset without the own node' \
 	agree=0:'a cpuset without the own node' einval=0:'a node outside of the cpuset'"
 echo 0-3 >/cg/a/cpuset.mems
 a cpuset-narrow under $numaslab actor node=0 do="$into" new=20000,16,1024 want=100,0:"all nodes allowed" \

@@ -2,12 +2,12 @@
 # A real server: redis, pinned to a node, then moved to another one with its data thrown away.
 # boots: four/6.1
 # seconds: 150
-# needs: redis-server redis-benchmark redis-cli
+# needs: actor redis-server redis-benchmark redis-cli
 . /checks/lib.sh
 
 socket=/tmp/redis.sock
-cli() { redis-cli -s $socket "$@"; }
-load() { redis-benchmark -s $socket -q -n 40000 -r 20000 -d 300 -c 8 -t set,lpush,hset,sadd >/dev/null; }
+cli() { timeout -s KILL 20 redis-cli -s $socket "$@"; }
+load() { timeout -s KILL 60 redis-benchmark -s $socket -q -n 30000 -r 20000 -d 300 -c 8 -P 50 -t set,lpush,hset,sadd >/dev/null; }
 
 # Per cent of the server's anonymous pages (its heap; stacks and libraries' data are little) not on a node.
 remote() { # remote PID NODE
@@ -27,8 +27,15 @@ serve() { # serve NAME LIBRARY: sets ${NAME}_own and ${NAME}_moved, in hundredth
 	LD_PRELOAD=$2 taskset 2 redis-server --port 0 --unixsocket $socket --save '' --daemonize no \
 		--logfile /tmp/redis.log &
 	pid=$!
+	tries=0
 	until cli ping 2>/dev/null | grep -q PONG; do
-		kill -0 $pid 2>/dev/null || { ok 1 "redis under $1 starts"; tail -5 /tmp/redis.log; return 1; }
+		tries=$((tries + 1))
+		if [ $tries = 500 ] || ! kill -0 $pid 2>/dev/null; then
+			ok 1 "redis under $1 starts"
+			tail -n 5 /tmp/redis.log
+			kill -KILL $pid 2>/dev/null
+			return 1
+		fi
 	done
 	echo 0 >/proc/$pid/oom_score_adj
 	load

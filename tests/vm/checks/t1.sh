@@ -2,13 +2,14 @@
 # T1: the refill order (targets.md), with the landing read by move_pages.
 # boots: four/6.1 four-small/6.12
 # seconds: 240
-# needs: t1 hog
+# needs: actor t1 hog
+limit=90
 . /checks/lib.sh
 
 # What libc does on a node full of page cache, so that the check is known to tell.
 hog cache 3 30000 t1 cache libc
 need_numaslab "T1" || exit 0
-expect_alive "cache" hog cache 3 30000 env LD_PRELOAD=$numaslab t1 cache
+expect_alive "cache" hog cache 3 30000 env LD_PRELOAD=$numaslab $in_time t1 cache
 echo 3 >/proc/sys/vm/drop_caches
 expect_alive "literal" under $numaslab t1 literal node
 expect_alive "literal, plain malloc" under $numaslab t1 literal plain

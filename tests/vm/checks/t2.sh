@@ -2,7 +2,7 @@
 # T2: no hint faults on the heap's own pages, and what observing and the kernel's own placement do.
 # boots: four/6.1 four-small/6.12
 # seconds: 240
-# needs: t2
+# needs: actor t2
 . /checks/lib.sh
 
 tracing=/sys/kernel/tracing
@@ -22,7 +22,7 @@ run() { # run NAME LIBRARY PROGRAM [ARGUMENT]
 	echo >$tracing/trace
 	echo 1 >$tracing/tracing_on
 	rm -f "/tmp/$1"
-	LD_PRELOAD=$2 t2 "$3" "/tmp/$1" $4
+	under "$2" t2 "$3" "/tmp/$1" $4
 	status=$?
 	[ $status = 0 ] || echo "# $1: t2 $3 $4 ended with status $status"
 	[ "$(of "$1" done)" = 1 ]

@@ -2,7 +2,7 @@
 # T4: locality under disturbance (targets.md).
 # boots: four/6.1 four-small/6.12
 # seconds: 120
-# needs: t4 peers
+# needs: actor t4 peers
 . /checks/lib.sh
 
 echo "# Own new objects on another node, per cent, by move_pages:"

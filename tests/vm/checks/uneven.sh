@@ -30,7 +30,7 @@ if ! command -v numaslab >/dev/null; then
 	ok 1 "the tables of numaslab stat and doctor (build/numaslab is not built)"
 	exit 0
 fi
-LD_PRELOAD=$numaslab NUMASLAB_PUBLISH_AFTER=0 actor cpu=1 new=20000,16,1024 \
+LD_PRELOAD=$numaslab NUMASLAB_PUBLISH_AFTER=0 $in_time actor cpu=1 new=20000,16,1024 \
 	do='numaslab stat --json $ACTOR >/tmp/stat.json; numaslab stat $ACTOR >/tmp/stat.txt; numaslab doctor >/tmp/doctor.txt; true'
 sed 's/^/# /' /tmp/stat.txt /tmp/doctor.txt
 tr -d ' \n\t' </tmp/stat.json >/tmp/stat.flat
