@@ -2,7 +2,8 @@
 TC	 := $(BUILD)/tests/compare
 TC_UNITS := $(TC)/test_compare_stats $(TC)/test_compare_text
 TEST_BINS += $(TC_UNITS) $(TC)/load $(BUILD)/numaslab
-SUITES	  += $(TC_UNITS) tests/compare/test_verdicts.py tests/compare/test_live.py
+SUITES	  += $(TC_UNITS) tests/compare/test_verdicts.py tests/compare/test_live.py \
+	tests/compare/test_ci.py
 
 $(TC)/test_compare_%: tests/compare/test_compare_%.c $(TT_OBJ)
 	@mkdir -p $(@D)
