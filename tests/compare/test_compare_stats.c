@@ -316,7 +316,7 @@ static void what_was_not_measured_has_not_passed(void **state)
 static void holm_is_applied_over_the_judged(void **state)
 {
 	struct cmp_report r;
-	double alone, among;
+	double alone = 0, among = 0;
 
 	(void)state;
 	for (int many = 0; many < 2; many++) {
