@@ -34,6 +34,7 @@ struct test {
 	void (*before)(void);  /* in the new process, before exec and without the library */
 	int timeout;           /* seconds; default 30 */
 	bool prints;           /* what it prints is its own business */
+	bool part;	       /* run by another subtest only */
 	bool numaslab;         /* of no meaning to another allocator: skipped there */
 };
 

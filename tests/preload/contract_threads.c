@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads: birth, death, small stacks, blocks that change hands, how many there are. */
+#include "harness.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void start(pthread_t *thread, void *(*body)(void *), void *arg)
+{
+	CHECK_EQ(pthread_create(thread, NULL, body, arg), 0);
+}
+
+static void run_thread(void *(*body)(void *), void *arg)
+{
+	pthread_t thread;
+
+	start(&thread, body, arg);
+	pthread_join(thread, NULL);
+}
+
+/* --- destructors --------------------------------------------------------------------------------- */
+
+static pthread_key_t first_key, keys[40], last_key;
+static atomic_int destroyed;
+
+/* Comes again in every round of destructors, to the very last one that libc grants. */
+static void destroy_again(void *value)
+{
+	static __thread int rounds;
+	char *p = realloc(value, 700 + rounds * 100);
+
+	destroyed++;
+	for (int i = 0; i < 20; i++)
+		free(malloc(i * 100));
+	memset(p, 2, 700);
+	if (++rounds < 4) /* PTHREAD_DESTRUCTOR_ITERATIONS */
+		pthread_setspecific(first_key, p);
+	else
+		free(p);
+}
+
+static void destroy_more(void *value)
+{
+	free(value);
+	free(calloc(1, 5000));
+}
+
+/* Before the library has made keys of its own, if it ever does. */
+static void first(int argc, char **argv, char **envp)
+{
+	(void)argc;
+	(void)argv;
+	(void)envp;
+	pthread_key_create(&first_key, destroy_again);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*entry)(int, char **,
+								       char **) = first;
+
+static void *set_keys(void *unused)
+{
+	pthread_setspecific(first_key, malloc(600));
+	for (int i = 0; i < 40; i++)
+		pthread_setspecific(keys[i], malloc(i * 50 + 1));
+	pthread_setspecific(last_key, malloc(50));
+	return unused;
+}
+
+static void key_destructors(void)
+{
+	size_t before = 0;
+
+	for (int i = 0; i < 40; i++)
+		CHECK_EQ(pthread_key_create(&keys[i], destroy_more), 0);
+	CHECK_EQ(pthread_key_create(&last_key, destroy_more), 0);
+	for (int i = 0; i < 600; i++) {
+		run_thread(set_keys, NULL);
+		if (i == 100)
+			before = anon_kib();
+	}
+	CHECK_EQ(destroyed, 2400);
+	if (anon_kib() > before + 2048)
+		fail("500 threads cost %zu KiB", anon_kib() - before);
+}
+
+/* --- blocks that outlive or change their thread ---------------------------------------------------- */
+
+enum { BLOCKS = 20000 };
+static void *blocks[8][BLOCKS];
+
+static void *fill(void *at)
+{
+	uint64_t seed = (uintptr_t)at;
+
+	for (int i = 0; i < BLOCKS; i++) {
+		size_t size = 16 + random_next(&seed) % 500;
+
+		((void **)at)[i] = malloc(size);
+		block_fill(((void **)at)[i], 16);
+	}
+	return NULL;
+}
+
+static void *drain(void *at)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		CHECK(block_holds(((void **)at)[i], 16));
+		free(((void **)at)[i]);
+	}
+	return NULL;
+}
+
+/* Threads that only allocate, threads that only free, one after the other: no growth. */
+static void only_free(void)
+{
+	size_t before = 0;
+
+	for (int round = 0; round < 20; round++) {
+		for (int i = 0; i < 4; i++)
+			run_thread(fill, blocks[i]);
+		for (int i = 0; i < 4; i++)
+			run_thread(drain, blocks[i]);
+		if (round == 4)
+			before = anon_kib();
+	}
+	if (anon_kib() > before + 4096)
+		fail("15 rounds cost %zu KiB", anon_kib() - before);
+}
+
+static void dead_threads_blocks(void)
+{
+	size_t before, peak;
+
+	memset(blocks, 1, sizeof(blocks));
+	before = anon_kib();
+	for (int i = 0; i < 8; i++)
+		run_thread(fill, blocks[i]);
+	peak = anon_kib();
+	for (int i = 0; i < 8; i++)
+		drain(blocks[7 - i]);
+	if (anon_kib() > before + 4096)
+		fail("%zu KiB of %zu stay after dead threads' blocks are freed",
+		     anon_kib() - before, peak - before);
+}
+
+/* Dead threads' memory is used again by those who come. */
+static void dead_threads_reused(void)
+{
+	size_t peak;
+
+	for (int i = 0; i < 8; i++)
+		run_thread(fill, blocks[i]);
+	peak = anon_kib();
+	for (int round = 0; round < 5; round++) {
+		for (int i = 0; i < 8; i++)
+			for (int k = 0; k < BLOCKS; k += 2)
+				free(blocks[i][k]);
+		for (int i = 0; i < 8; i++)
+			for (int k = 0; k < BLOCKS; k += 2) {
+				blocks[i][k] = malloc(16 + random_next(&(uint64_t){k * 7}) % 500);
+				block_fill(blocks[i][k], 16);
+			}
+	}
+	if (anon_kib() > peak + peak / 4)
+		fail("%zu KiB grew to %zu", peak, anon_kib());
+}
+
+struct queue {
+	_Atomic(void *) slot[1024];
+	atomic_bool done;
+	int producers;
+};
+
+static void *produce(void *arg)
+{
+	struct queue *q = arg;
+	uint64_t seed = (uintptr_t)&seed;
+
+	for (int i = 0; i < 300000; i++) {
+		size_t size = 16 + random_next(&seed) % 400;
+		size_t *p = malloc(size);
+
+		*p = size;
+		memset(p + 1, (int)size, size - sizeof(*p));
+		p = atomic_exchange(&q->slot[random_next(&seed) % 1024], p);
+		free(p);
+	}
+	return NULL;
+}
+
+static void *consume(void *arg)
+{
+	struct queue *q = arg;
+	int n = 0;
+
+	while (!q->done) {
+		size_t *p = atomic_exchange(&q->slot[n++ % 1024], NULL);
+
+		if (!p)
+			continue;
+		for (size_t i = sizeof(*p); i < *p; i++)
+			if (((unsigned char *)p)[i] != (unsigned char)*p)
+				fail("a block of %zu bytes was overwritten", *p);
+		free(p);
+	}
+	return NULL;
+}
+
+static void change_hands(void)
+{
+	static struct queue q;
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		start(&threads[i], i & 1 ? consume : produce, &q);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[2], NULL);
+	q.done = true;
+	pthread_join(threads[1], NULL);
+	pthread_join(threads[3], NULL);
+}
+
+/* A consumer that waits forever must not keep what the others gave it. */
+static void *free_for_ever(void *arg)
+{
+	pthread_barrier_t *gate = arg;
+
+	pthread_barrier_wait(gate);
+	for (int i = 0; i < 4; i++)
+		drain(blocks[i]);
+	pthread_barrier_wait(gate);
+	pthread_barrier_wait(gate);
+	return NULL;
+}
+
+static void waiting_thread_keeps_little(void)
+{
+	pthread_barrier_t gate;
+	pthread_t thread;
+	size_t before;
+
+	memset(blocks, 1, sizeof(blocks));
+	before = anon_kib();
+	pthread_barrier_init(&gate, NULL, 2);
+	start(&thread, free_for_ever, &gate);
+	for (int i = 0; i < 4; i++)
+		fill(blocks[i]);
+	pthread_barrier_wait(&gate);
+	pthread_barrier_wait(&gate);
+	malloc_trim(0);
+	if (anon_kib() > before + 2048)
+		fail("%zu KiB stay", anon_kib() - before);
+	pthread_barrier_wait(&gate);
+	pthread_join(thread, NULL);
+}
+
+/* --- small and many --------------------------------------------------------------------------------- */
+
+static void *all_calls(void *unused)
+{
+	for (size_t size = 1; size < (8ul << 20); size = size * 3 / 2 + 1) {
+		void *p = malloc(size), *q = calloc(1, size), *r = NULL;
+
+		CHECK(p && q);
+		p = realloc(p, size * 2);
+		CHECK(posix_memalign(&r, 64, size) == 0);
+		free(r);
+		r = memalign(16384, size);
+		free(p);
+		free(q);
+		free(r);
+	}
+	malloc_trim(0);
+	mallinfo2();
+	return unused;
+}
+
+static void small_stacks(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, 16384), 0);
+	for (int i = 0; i < 12; i++) {
+		CHECK_EQ(pthread_create(&thread, &attr, all_calls, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+}
+
+/* The very first call of a process, on such a stack: nothing is set up yet. */
+static void *first_calls(void *unused)
+{
+	free(malloc(10));
+	free(calloc(1000, 1000));
+	return unused;
+}
+
+static void small_stack_first(void)
+{
+	pthread_attr_t attr;
+	pthread_t threads[8];
+
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstacksize(&attr, 16384), 0);
+	for (int i = 0; i < 8; i++)
+		CHECK_EQ(pthread_create(&threads[i], &attr, first_calls, NULL), 0);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void *short_life(void *arg)
+{
+	void *p[10];
+
+	for (int i = 0; i < 10; i++)
+		memset(p[i] = malloc(100 * i + 1), 1, 100 * i + 1);
+	for (int i = 0; i < 10; i++)
+		free(p[i]);
+	free(*(void **)arg);
+	*(void **)arg = malloc(300);
+	return NULL;
+}
+
+static void many_short_threads(void)
+{
+	size_t before = 0, size = 0;
+	void *block = NULL;
+	int maps = 0;
+
+	for (int i = 0; i < 10000; i++) {
+		run_thread(short_life, &block);
+		if (i == 1000) {
+			before = anon_kib();
+			size = vsz_kib();
+			maps = map_count();
+		}
+	}
+	free(block);
+	if (anon_kib() > before + 512)
+		fail("9000 threads cost %zu KiB", anon_kib() - before);
+	if (vsz_kib() > size + 65536)
+		fail("9000 threads cost %zu KiB of address space", vsz_kib() - size);
+	if (map_count() > maps + 16)
+		fail("9000 threads cost %d mappings", map_count() - maps);
+}
+
+static void detached_threads(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	size_t before = 0;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	for (int i = 0; i < 3000; i++) {
+		while (pthread_create(&thread, &attr, first_calls, NULL))
+			sched_yield();
+		while (thread_count() > 20)
+			sched_yield();
+		if (i == 1000)
+			before = anon_kib();
+	}
+	while (thread_count() > 1)
+		sched_yield();
+	if (anon_kib() > before + 2048)
+		fail("2000 threads cost %zu KiB", anon_kib() - before);
+}
+
+static pthread_barrier_t many_gate;
+
+static void *wait_with_blocks(void *unused)
+{
+	void *p[20];
+
+	for (int i = 0; i < 20; i++)
+		block_fill(p[i] = malloc(i * 20 + 16), 16);
+	pthread_barrier_wait(&many_gate);
+	for (int i = 0; i < 20; i++) {
+		CHECK(block_holds(p[i], 16));
+		free(p[i]);
+	}
+	return unused;
+}
+
+static void many_at_once(void)
+{
+	enum { N = 1000 };
+	static pthread_t threads[N];
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 65536);
+	pthread_barrier_init(&many_gate, NULL, N + 1);
+	for (int i = 0; i < N; i++)
+		CHECK_EQ(pthread_create(&threads[i], &attr, wait_with_blocks, NULL), 0);
+	pthread_barrier_wait(&many_gate);
+	for (int i = 0; i < N; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* --- the process has the threads that it made ----------------------------------------------------------- */
+
+static void *hold(void *gate)
+{
+	exercise(5, 3);
+	pthread_barrier_wait(gate);
+	pthread_barrier_wait(gate);
+	return NULL;
+}
+
+static void exact_count(void)
+{
+	pthread_t threads[3];
+	pthread_barrier_t gate;
+
+	exercise(50, 6);
+	malloc_trim(0);
+	CHECK_EQ(thread_count(), 1);
+	pthread_barrier_init(&gate, NULL, 4);
+	for (int i = 0; i < 3; i++)
+		start(&threads[i], hold, &gate);
+	pthread_barrier_wait(&gate);
+	CHECK_EQ(thread_count(), 4);
+	pthread_barrier_wait(&gate);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	exercise(50, 6);
+	CHECK_EQ(thread_count(), 1);
+}
+
+/* unshare(CLONE_NEWUSER) is refused to a process of several threads. */
+static void new_namespaces(void)
+{
+	exercise(50, 6);
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID)) {
+		CHECK(errno != EINVAL);
+		skip("no user namespaces here: %s", strerror(errno));
+	}
+	exercise(50, 7);
+	if (!fork()) {
+		exercise(5, 7);
+		_exit(0);
+	}
+	wait(NULL);
+}
+
+/* --- cancellation and signals ------------------------------------------------------------------------------ */
+
+/* malloc and free are no cancellation points: libc's callers hold locks and half-made things. */
+static void *cancelled(void *arg)
+{
+	void **p = arg;
+
+	pthread_cancel(pthread_self());
+	for (size_t size = 1; size < (40ul << 20); size = size * 4 / 3 + 1) {
+		char *q = malloc(size);
+
+		memset(q, 1, size);
+		free(calloc(1, size));
+		q = realloc(q, size * 2);
+		free(q);
+	}
+	malloc_trim(0);
+	*p = malloc(10);
+	pthread_testcancel();
+	return arg;
+}
+
+static void no_cancellation_point(void)
+{
+	for (int i = 0; i < 3; i++) {
+		pthread_t thread;
+		void *p = NULL, *result;
+
+		start(&thread, cancelled, &p);
+		pthread_join(thread, &result);
+		CHECK(result == PTHREAD_CANCELED);
+		CHECK(p);
+		free(p);
+	}
+}
+
+static atomic_int signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static atomic_bool enough;
+
+static void *bother(void *target)
+{
+	while (!enough)
+		pthread_kill(*(pthread_t *)target, SIGUSR1);
+	return NULL;
+}
+
+static void signals_interrupt(void)
+{
+	pthread_t self = pthread_self(), thread;
+	struct sigaction action = {.sa_handler = count_signal};
+
+	sigaction(SIGUSR1, &action, NULL); /* no SA_RESTART: system calls give EINTR */
+	start(&thread, bother, &self);
+	for (int i = 0; i < 20 || !signals; i++)
+		exercise(1, i);
+	enough = true;
+	pthread_join(thread, NULL);
+}
+
+static void *after_main(void *unused)
+{
+	exercise(20, 8);
+	_exit(0);
+	return unused;
+}
+
+static void main_thread_ends(void)
+{
+	pthread_t thread;
+
+	exercise(5, 2);
+	start(&thread, after_main, NULL);
+	pthread_exit(NULL);
+}
+
+/* exit() runs handlers and destructors while other threads still allocate. */
+static void *allocate_for_ever(void *unused)
+{
+	for (;;)
+		exercise(1, 9);
+	return unused;
+}
+
+static void at_exit(void)
+{
+	for (int i = 0; i < 1000; i++)
+		free(malloc(i * 50));
+}
+
+static void exit_beside_threads(void)
+{
+	pthread_t threads[2];
+
+	atexit(at_exit);
+	start(&threads[0], allocate_for_ever, NULL);
+	start(&threads[1], allocate_for_ever, NULL);
+	exercise(3, 2);
+	exit(0);
+}
+
+const struct test tests[] = {
+	{.name = "key_destructors", .run = key_destructors},
+	{.name = "only_free", .run = only_free},
+	{.name = "dead_threads_blocks", .run = dead_threads_blocks},
+	{.name = "dead_threads_reused", .run = dead_threads_reused},
+	{.name = "change_hands", .run = change_hands},
+	{.name = "waiting_thread_keeps_little", .run = waiting_thread_keeps_little},
+	{.name = "small_stacks", .run = small_stacks},
+	{.name = "small_stack_first", .run = small_stack_first},
+	{.name = "many_short_threads", .run = many_short_threads, .timeout = 60},
+	{.name = "detached_threads", .run = detached_threads, .timeout = 60},
+	{.name = "many_at_once", .run = many_at_once},
+	{.name = "exact_count", .run = exact_count},
+	{.name = "new_namespaces", .run = new_namespaces},
+	{.name = "no_cancellation_point", .run = no_cancellation_point},
+	{.name = "signals_interrupt", .run = signals_interrupt},
+	{.name = "main_thread_ends", .run = main_thread_ends},
+	{.name = "exit_beside_threads", .run = exit_beside_threads},
+	{.name = NULL},
+};
