@@ -49,11 +49,10 @@ void *alloc_aligned(size_t align, size_t size)
 
 	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX)
 		return NULL;
-	/* Class sizes that are multiples of align are served aligned (sizeclass.h). */
-	size_t rounded = align <= CLASS_SIZE_MAX ? round_up(size | (size == 0), align) : 0;
+	unsigned cls = class_aligned(size | (size == 0), align);
 
-	if (rounded && rounded <= CLASS_SIZE_MAX)
-		return class_alloc(class_of(rounded));
+	if (cls)
+		return class_alloc(cls);
 	if (!alloc_boot())
 		return NULL;
 	return large_alloc(max_size(size, 1), align, &zero);

@@ -17,7 +17,8 @@
 
 #define TAKE_TRIES  8  /* partial slabs looked at that turn out to have nothing */
 #define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
-#define BOLD_BIRTHS 4  /* slabs of a class after which a new one is populated whole */
+#define BOLD_BIRTHS 4  /* slabs of a class after which memory comes in in larger steps */
+#define BOLD_STEP   (UNIT_SIZE / 4)
 #define IDLE_LEFT   16 /* local frees between two looks at an empty slab that is kept */
 
 /* The bin takes a list of n blocks but for the first, which is returned. */
@@ -38,15 +39,14 @@ static void set_look(struct slab *s, unsigned used, unsigned cached)
 	slab_settle(s);
 }
 
-/* How far to populate: a page or double what there is; all of it once the class is in demand. */
+/* How far to populate: a page or double what there is, at most a quarter of a unit more. */
 static size_t bring_bytes(const struct class_heap *c, const struct slab *s)
 {
 	size_t have = (size_t)s->extended * s->size;
-	size_t want = have + max_size(max_size(s->size, GRANULE), have);
+	size_t more = c->births >= BOLD_BIRTHS ? BOLD_STEP : min_size(have, BOLD_STEP);
 
-	if (c->births >= BOLD_BIRTHS)
-		want = max_size(want, UNIT_SIZE);
-	return min_size(want, slab_bytes(s));
+	more = max_size(more, max_size(s->size, GRANULE));
+	return min_size(have + more, slab_bytes(s));
 }
 
 static void tally_held(const struct slab *s, size_t before)
@@ -194,7 +194,7 @@ static void *refill_new(struct heap *h, unsigned cls, struct pool *p, bool stric
 	size_t bytes = max_size(class_size(cls), GRANULE);
 
 	if (c->births >= BOLD_BIRTHS)
-		bytes = max_size(bytes, UNIT_SIZE);
+		bytes = max_size(bytes, BOLD_STEP);
 	if (strict && pool_is_full(p))
 		return NULL;
 	struct slab *s = pool_new_slab(p->index, cls, bytes, strict);
