@@ -163,7 +163,7 @@ static void start_child(const struct test *t, char *self, int report, int output
 	if (dup2(report, REPORT_FD) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 ||
 	    dup2(null, 0) < 0)
 		_exit(126);
-	if (close_range(3, REPORT_FD - 1, 0))
+	if (close_range(3, REPORT_FD - 1, 0) || close_range(REPORT_FD + 1, ~0u, 0))
 		_exit(126);
 	if (t->before)
 		t->before();
