@@ -25,7 +25,7 @@ need_numaslab() { # need_numaslab NAME
 }
 
 # A command under an allocator ("" for glibc's); one that hangs is killed (status 137).
-in_time="timeout -s KILL ${limit:-60}"
+in_time="timeout -s KILL ${limit:-120}"
 under() { # under LIBRARY COMMAND...
 	preload=$1
 	shift

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Policies and changes from outside: numactl, cpusets, taskset, migratepages.
 # boots: four/6.1 four-small/6.12
-# seconds: 200
+# seconds: 400
 # needs: actor numactl migratepages
-limit=30
+limit=60
 . /checks/lib.sh
 
 # What libc's heap does when its thread is moved: the check is known to tell.
@@ -31,9 +31,12 @@ a membind-own numa --membind=1,2 -- node=2 new=20000,16,1024 \
 	want=99,2:"--membind=1,2 on node 2: its own node" agree=0:"--membind=1,2 on node 2"
 a preferred numa --preferred=2 -- node=0 new=20000,16,1024 want=99,2:"--preferred=2: small objects" \
 	fresh big=4,4000000 want=99,2:"--preferred=2: large blocks" agree=0:"--preferred=2"
+# Pages of 4 KiB: huge ones would be dealt out by the handful.
+echo never >/sys/kernel/mm/transparent_hugepage/enabled
 a interleave numa --interleave=1,3 -- node=0 new=40000,16,1024 even=5,1,3:"--interleave=1,3: small objects" \
 	fresh big=4,4000000 even=5,1,3:"--interleave=1,3: large blocks"
 a interleave-all numa --interleave=all -- node=0 new=40000,16,1024 even=5,0,1,2,3:"--interleave=all"
+echo always >/sys/kernel/mm/transparent_hugepage/enabled
 a set_mempolicy under $numaslab actor node=0 new=1000,16,1024 policy=bind,3 \
 	fresh big=4,4000000 want=100,3:"set_mempolicy in the program: large blocks follow"
 a mbind under $numaslab actor node=0 fresh big=4,4000000 want=100,0:"before mbind" mbind=3 \
@@ -76,3 +79,4 @@ a cpuset-cpus under $numaslab actor do="$into" do='echo 2-3 >/cg/a/cpuset.cpus; 
 	do='echo 0-1 >/cg/a/cpuset.mems; echo 0-1 >/cg/a/cpuset.cpus' free=100 trim fresh new=40000,16,1024 \
 	want=100,0,1:"moved to other CPUs and nodes" agree=1:"moved to other CPUs and nodes" \
 	counters="after the cpusets"
+exit 0

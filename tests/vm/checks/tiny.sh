@@ -1,7 +1,7 @@
 #!/bin/sh
 # Two nodes, node 1 with 128 MiB only.
 # boots: tiny/6.1
-# seconds: 120
+# seconds: 240
 # needs: actor
 . /checks/lib.sh
 
@@ -18,3 +18,4 @@ expect_alive "tiny node, insisted on" under $numaslab actor node=0 enomem=1:"THI
 	fresh on=1000,1000,1,this want=100,1:"works again after freeing" nodes=0,1:"both nodes"
 expect_alive "tiny node, from node 0" under $numaslab actor node=0 new=40000,16,1024 \
 	want=100,0:"node 0's thread has node 0's memory"
+exit 0
