@@ -19,7 +19,7 @@ $(BENCH_BUILD)/count: $(addprefix $(BENCH_DIR)/,count.c count_child.c count_repo
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -Wl,-z,now -o $@ $(filter %.c,$^)
 
-$(BENCH_BUILD)/t3: $(addprefix $(BENCH_DIR)/,t3.c bench.h)
+$(BENCH_BUILD)/t3: $(addprefix $(BENCH_DIR)/,t3.c bench.h) preload/numaslab.h
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -o $@ $(filter %.c,$^)
 

@@ -178,6 +178,10 @@ def t3_table(key, run):
         lines.append(line)
     for step, text in (("none", "all freed: KiB held"), ("trim", "after malloc_trim(0): KiB")):
         lines.append([text] + [number(run[a][step]["held"] / 1024, 0) for a in names])
+    if any("slabs" in run[a]["take"] for a in names):
+        lines.append(["slabs after each step (the last: trimmed)"]
+                     + [" ".join(f"{s['slabs']:.0f}" for s in run[a].values() if "slabs" in s)
+                        or "-" for a in names])
     lines.append(["machine: MiB less free, at most"]
                  + [number(max(s["free"] for s in run[a].values()) / 2**20, 0) for a in names])
     lines.append(["machine: MiB less free after all was freed"]

@@ -9,7 +9,8 @@
  * allocator's own records too; every byte of an object is written.  "free" is how much less
  * memory the machine had free than at the start: all processes move it.
  *
- * One line a step: STEP live=BYTES held=BYTES free=BYTES; "trim" is after malloc_trim(0).
+ * One line a step: STEP live=BYTES held=BYTES free=BYTES [slabs=N]; "trim" is after
+ * malloc_trim(0), slabs (numaslab alone tells them) how many more than at the start are not empty.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "preload/numaslab.h"
 #include "bench.h"
 
 struct object {
@@ -29,7 +31,7 @@ struct run {
 	struct object *objects;
 	uint32_t *order;
 	uint64_t live, seed;
-	int64_t anon0, free0;
+	int64_t anon0, free0, slabs0;
 	uint32_t n; /* taken in one step; there are 2 n places */
 	bool small;
 };
@@ -64,14 +66,30 @@ static int64_t anon_kib(void)
 	return kib >= 0 ? kib : kib_read("/proc/self/status", "\nRssAnon:");
 }
 
+/* Slabs that hold an object, 0 without the library. */
+static int64_t slabs_read(void)
+{
+	static struct numaslab_node_stats stats[64];
+	int64_t slabs = 0;
+	int n = numaslab_stats ? numaslab_stats(stats, 64) : 0;
+
+	for (int i = 0; i < n && i < 64; i++)
+		slabs += (int64_t)(stats[i].slabs - stats[i].empty);
+	return slabs;
+}
+
 static void step_print(const struct run *r, const char *step)
 {
 	char line[160];
 	int64_t held = (anon_kib() - r->anon0) * 1024;
 	int64_t gone = (r->free0 - kib_read("/proc/meminfo", "MemFree:")) * 1024;
-	int n = snprintf(line, sizeof(line), "%s live=%llu held=%lld free=%lld\n", step,
+	int n = snprintf(line, sizeof(line), "%s live=%llu held=%lld free=%lld", step,
 			 (unsigned long long)r->live, (long long)held, (long long)gone);
 
+	if (numaslab_stats)
+		n += snprintf(line + n, sizeof(line) - (size_t)n, " slabs=%lld",
+			      (long long)(slabs_read() - r->slabs0));
+	line[n++] = '\n';
 	if (write(STDOUT_FILENO, line, (size_t)n) != n)
 		exit(1);
 }
@@ -162,6 +180,7 @@ int main(int argc, char **argv)
 	r.small = argv[1][0] == 'a';
 	r.objects = table_map(2 * (size_t)n * sizeof(*r.objects));
 	r.order = table_map(2 * (size_t)n * sizeof(*r.order));
+	r.slabs0 = slabs_read();
 	r.anon0 = anon_kib();
 	r.anon0 = anon_kib(); /* the first call made its own buffer resident */
 	r.free0 = kib_read("/proc/meminfo", "MemFree:");
