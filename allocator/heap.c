@@ -5,6 +5,10 @@
 #include <limits.h>
 #include <pthread.h>
 
+/* Words that the kernel never writes: every call on a machine with several nodes goes the slow way. */
+#define WHERE_UNKNOWN (-2)
+#define WHERE_NEVER   (-3) /* for good: NUMASLAB_CHECK */
+
 #define DRAIN_AT_ONCE 64 /* slabs given up in the call that notices a move */
 #define DRAIN_STEP    16 /* and in each slow call after it */
 #define EXIT_ROUNDS   4	 /* of thread-specific destructors; ours acts in the last */
@@ -12,7 +16,7 @@
 const uint64_t heap_empty_word = 0;
 struct heap heap_none = {
 	.bin = { [0 ... CLASS_COUNT - 1] = (uintptr_t)&heap_empty_word },
-	.where = -2,
+	.where = WHERE_UNKNOWN,
 };
 bool alloc_checked, alloc_forked;
 tls_fast struct thread_state thread_state = { .heap = &heap_none };
@@ -128,6 +132,8 @@ static unsigned drain_class(struct heap *h, unsigned cls, unsigned effort)
 	unsigned done = 0;
 
 	heap_flush_bin(h, cls);
+	if (c->current)
+		heap_set_cached(h, c->current, 0);
 	if ((s = c->current) != NULL) {
 		c->current = NULL;
 		heap_give_up(h, s);
@@ -200,7 +206,7 @@ static void heap_init(struct heap *h, unsigned index)
 	for (unsigned i = 0; i < CLASS_COUNT; i++)
 		h->bin[i] = bin_empty();
 	h->index = (uint16_t)index;
-	h->where = alloc_checked ? -3 : -2;
+	h->where = alloc_checked ? WHERE_NEVER : WHERE_UNKNOWN;
 }
 
 struct heap *heap_acquire(unsigned index)
@@ -274,6 +280,8 @@ cold static struct heap *heap_moved(struct heap *h)
 	int32_t where = heap_where_word();
 	unsigned index = index_here();
 
+	if (alloc_checked)
+		where = WHERE_NEVER;
 	if (index == h->index) {
 		h->where = where;
 		return h;
@@ -284,7 +292,7 @@ cold static struct heap *heap_moved(struct heap *h)
 	to->where = where;
 	to->left = h;
 	h->drain_from = 0;
-	h->where = -2;
+	h->where = WHERE_UNKNOWN;
 	thread_state.heap = to;
 	drain_left(to, DRAIN_AT_ONCE);
 	return to;
@@ -297,7 +305,7 @@ struct heap *heap_here(void)
 	if (unlikely(h == &heap_none))
 		return thread_state.exits < EXIT_ROUNDS ? heap_born() : NULL;
 	if (topology.guarded && (h->where != heap_where_word() || topology.where_unknown))
-		h = alloc_checked ? h : heap_moved(h);
+		h = heap_moved(h);
 	if (unlikely(h->left != NULL))
 		drain_left(h, DRAIN_STEP);
 	return h;

@@ -20,14 +20,15 @@
 struct class_heap {
 	struct slab *current, *room, *partial, *partial_last;
 	uint32_t partial_count;
-	uint16_t cached; /* put into the bin at the last refill */
+	uint16_t cached;      /* put into the bin at the last refill, as counted */
+	uint16_t cached_node; /* where that was counted */
 	uint16_t births; /* slabs made so far, saturating: how boldly to populate */
 	uint64_t own;	 /* refills of step 1 not yet in the node's counters */
 };
 
 struct heap {
 	uintptr_t bin[CLASS_COUNT];
-	int32_t where; /* what the rseq word says while we are at home; -3: never (checks) */
+	int32_t where; /* what the rseq word says while we are at home */
 	uint16_t index; /* of the pool */
 	unsigned drain_from; /* the next class to drain */
 	struct class_heap cls[CLASS_COUNT];
@@ -155,7 +156,10 @@ inline_ struct slab *slab_head(uintptr_t addr)
 {
 	struct slab *s = slab_of(addr);
 
-	return s->state == SPAN_INNER ? s - s->head_units : s;
+	/* A stale inner unit (inside a free span, or of a large block) leads nowhere. */
+	if (s->state == SPAN_INNER && (s - s->head_units)->units > s->head_units)
+		s -= s->head_units;
+	return s;
 }
 
 /* A heap keeps empty slabs of at most so many bytes, all heaps together. */
@@ -165,6 +169,15 @@ inline_ struct slab *slab_head(uintptr_t addr)
 bool slab_set_idle(struct slab *s);
 void slab_set_busy(struct slab *s);
 
+/*
+ * Local frees until the next look at an empty slab that is kept: a look walks the bin, which at
+ * most doubles the memory touched.
+ */
+inline_ unsigned slab_idle_left(unsigned cached)
+{
+	return 16 + 2 * cached;
+}
+
 /* Free pages inside a slab of large blocks (hide.c). */
 #define HIDE_SIZE_MIN 1024u
 void slab_hide(struct slab *s);
@@ -172,6 +185,21 @@ uintptr_t slab_unhide(struct slab *s, unsigned *count);
 
 /* Prints one line about a pointer and aborts. */
 _Noreturn void die(const char *what, const void *p);
+
+/* The bin of s's class holds n blocks of s now. */
+inline_ void heap_set_cached(struct heap *h, const struct slab *s, unsigned n)
+{
+	struct class_heap *c = &h->cls[s->cls];
+
+	if (c->cached_node != s->node) {
+		tally(c->cached_node, s->cls, COUNT_cached, -(int64_t)c->cached);
+		c->cached_node = s->node;
+		c->cached = 0;
+	}
+	if (n != c->cached)
+		tally(s->node, s->cls, COUNT_cached, (int64_t)n - c->cached);
+	c->cached = (uint16_t)n;
+}
 
 /* Tells the node's counters what the slab uses now. */
 inline_ void slab_settle(struct slab *s)

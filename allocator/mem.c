@@ -45,10 +45,8 @@ size_t mem_allowance(void)
 
 void mem_regret(size_t bytes)
 {
-	size_t extra = extra_now() + bytes, peak;
+	size_t extra = min_size(extra_now() + bytes, (size_t)tunables.retain);
 
-	peak = atomic_load_explicit(&mem.peak, memory_order_relaxed);
-	extra = min_size(extra, min_size((size_t)tunables.retain, peak / 2));
 	atomic_store_explicit(&mem.extra, extra, memory_order_relaxed);
 	atomic_store_explicit(&mem.regret_ms, os_now_ms(), memory_order_relaxed);
 }
@@ -112,6 +110,8 @@ static int land(char *at, size_t bytes, unsigned want, bool strict)
 		os_discard(at, bytes);
 		return -1;
 	}
+	if (first == (int)want) /* over two nodes: filed as the part that is elsewhere */
+		first = last;
 	return first < 0 ? (int)want : first;
 }
 

@@ -296,11 +296,12 @@ void pool_list_slab(struct slab *s)
 
 void pool_reap_slab(struct slab *s)
 {
-	struct pool *p = &pools[s->node];
+	struct pool *p = &pools[slab_node(s)];
 
 	lock_take(&p->lock);
 	uint64_t word = atomic_load_explicit(&s->remote, memory_order_acquire);
-	if (s->state != SPAN_SLAB || !remote_is_empty(word)) {
+	/* It may have lived on and come to lie elsewhere: then its last freer there reaps it. */
+	if (s->state != SPAN_SLAB || slab_node(s) != p->index || !remote_is_empty(word)) {
 		lock_release(&p->lock);
 		return;
 	}

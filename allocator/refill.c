@@ -19,23 +19,22 @@
 #define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
 #define BOLD_BIRTHS 4  /* slabs of a class after which memory comes in in larger steps */
 #define BOLD_STEP   (UNIT_SIZE / 4)
-#define IDLE_LEFT   16 /* local frees between two looks at an empty slab that is kept */
 
 /* The bin takes a list of n blocks but for the first, which is returned. */
 static void *bin_fill(struct heap *h, struct slab *s, uintptr_t first, unsigned n)
 {
 	h->bin[s->cls] = bin_after(s, first);
-	h->cls[s->cls].cached = (uint16_t)(n - 1);
+	heap_set_cached(h, s, n - 1);
 	return (void *)first;
 }
 
 /* After blocks went from the slab to the bin: when to look whether it is empty again. */
 static void set_look(struct slab *s, unsigned used, unsigned cached)
 {
-	unsigned out = used - cached;
+	size_t out = used - cached;
 
-	s->patience = 0;
-	slab_set_used(s, used, s->idle ? IDLE_LEFT : max_size(out, 1));
+	out = max_size(out, s->patience ? (size_t)1 << s->patience : 0);
+	slab_set_used(s, used, s->idle ? slab_idle_left(cached) : (unsigned)max_size(out, 1));
 	slab_settle(s);
 }
 

@@ -8,8 +8,7 @@
  * it goes to its node's list), anybody else's (one compare-and-swap on the slab).
  */
 
-#define IDLE_LEFT    16
-#define PATIENCE_MAX 8
+#define PATIENCE_MAX 10
 #define ADOPT_MAX    4 /* slabs of a class that a heap adopts without allocating from it */
 
 bool slab_set_idle(struct slab *s)
@@ -38,6 +37,7 @@ static void slab_leave(struct heap *h, struct slab *s)
 
 	if (c->current == s) {
 		h->bin[s->cls] = bin_empty();
+		heap_set_cached(h, s, 0);
 		c->current = NULL;
 	} else if (c->room == s) {
 		c->room = NULL;
@@ -83,8 +83,10 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 	}
 	if (out && s->idle)
 		slab_set_busy(s);
-	slab_set_used(s, used, out ? look_after(s, out, current) : IDLE_LEFT);
-	if (current && s->patience < PATIENCE_MAX)
+	slab_set_used(s, used, out ? look_after(s, out, current) : slab_idle_left(cached));
+	if (!out)
+		s->patience = 0;
+	else if (current && s->patience < PATIENCE_MAX)
 		s->patience++;
 	slab_settle(s);
 	if (out && s->size >= HIDE_SIZE_MIN)

@@ -31,8 +31,10 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	s->tallied = 0;
 	s->hidden = 0;
 	s->free = slab_end(s);
-	s->node = (uint16_t)node;
+	__atomic_store_n(&s->node, (uint16_t)node, __ATOMIC_RELAXED);
 	s->misplaced = 0;
+	s->patience = 0;
+	s->idle = 0;
 	s->state = SPAN_SLAB;
 	s->next = s->prev = NULL;
 	word = remote_turn(remote_taken(word), SLAB_OWNED, 0);

@@ -59,7 +59,7 @@ struct slab {
 	uint16_t tallied;    /* used, as the node's counters know it */
 	uint8_t dirty;       /* SPAN_FREE: may hold data (and memory) */
 	uint8_t misplaced;   /* landed elsewhere than asked, or over two nodes */
-	uint8_t patience;    /* looks in vain since the last refill (release.c) */
+	uint8_t patience;    /* looks in vain: the next is 2^patience frees away */
 	uint8_t idle;	     /* granules counted in mem.idle; 0: not counted */
 	uint8_t moved;	     /* SPAN_LARGE: a mapping or policy of its own */
 	size_t bytes;        /* SPAN_LARGE: asked, rounded to pages */
@@ -85,6 +85,12 @@ inline_ uintptr_t slab_end(const struct slab *s)
 inline_ bool link_is_end(uintptr_t link)
 {
 	return link >> 62 & 1;
+}
+
+/* Also asked by a thread whose slab may be dying meanwhile (pool_reap_slab). */
+inline_ unsigned slab_node(const struct slab *s)
+{
+	return __atomic_load_n(&s->node, __ATOMIC_RELAXED);
 }
 
 inline_ size_t slab_bytes(const struct slab *s)

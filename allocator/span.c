@@ -140,15 +140,9 @@ static uintptr_t window_addr(const struct window *w)
 	return slab_addr(w->first);
 }
 
-/* Makes units up to `until` usable, and their descriptors. */
-static bool window_grow(struct window *w, size_t until)
+static bool window_commit(struct window *w, size_t to)
 {
-	if (until <= w->committed)
-		return true;
-	/* An eighth more than there is, so that growing costs few system calls. */
-	size_t to = round_up(max_size(until, w->committed + w->committed / 8), COMMIT_UNITS);
-
-	to = min_size(to, w->units);
+	to = min_size(round_up(to, COMMIT_UNITS), w->units);
 	size_t bytes = (to - w->committed) << UNIT_SHIFT;
 	void *at = (void *)(window_addr(w) + (w->committed << UNIT_SHIFT));
 	uintptr_t desc = round_up((uintptr_t)(w->first + w->committed), os_page_size);
@@ -164,6 +158,16 @@ static bool window_grow(struct window *w, size_t until)
 		os_no_huge(at, bytes);
 	w->committed = to;
 	return true;
+}
+
+/* Makes units up to `until` usable, and their descriptors. */
+static bool window_grow(struct window *w, size_t until)
+{
+	if (until <= w->committed)
+		return true;
+	/* An eighth more than there is, so that growing costs few system calls; or just enough. */
+	return window_commit(w, max_size(until, w->committed + w->committed / 8)) ||
+	       window_commit(w, until);
 }
 
 static struct slab *take_frontier(struct window *w, size_t n, size_t align)
