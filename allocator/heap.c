@@ -79,7 +79,10 @@ void *heap_pop_any(struct heap *h, unsigned cls)
 
 	if (block == bin_empty())
 		return NULL;
-	h->bin[cls] = bin_after(slab_head(block), block);
+	struct slab *s = slab_head(block);
+	h->bin[cls] = bin_after(s, block);
+	if (h->bin[cls] == bin_empty())
+		bin_top_up(h, s);
 	return (void *)block;
 }
 

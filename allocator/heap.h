@@ -116,6 +116,9 @@ void *heap_refill(struct heap *h, unsigned cls, bool strict);
 /* A block from node `index`, for a thread that need not be there, or has no heap. */
 void *node_alloc(unsigned index, unsigned cls, bool strict);
 
+/* The bin of s's class, just emptied, takes what s has on its own list (refill.c). */
+void bin_top_up(struct heap *h, struct slab *s);
+
 /* Pops from a bin of any class, the last block too; NULL: it is empty. */
 void *heap_pop_any(struct heap *h, unsigned cls);
 

@@ -72,6 +72,23 @@ static uintptr_t take_fresh(struct heap *h, struct slab *s, unsigned *n)
 	return bytes ? slab_extend(s, bytes, n) : 0;
 }
 
+/*
+ * The bin has just given its last block: what was freed here meanwhile fills it again, so that
+ * the next malloc finds it full.  A refill of step 1.
+ */
+void bin_top_up(struct heap *h, struct slab *s)
+{
+	unsigned n = 0, used = slab_used(s);
+	uintptr_t first = slab_take_free(s, &n);
+
+	if (!first)
+		return;
+	h->bin[s->cls] = first;
+	heap_set_cached(h, s, n);
+	set_look(s, used + n, n);
+	h->cls[s->cls].own++;
+}
+
 /* Blocks that were free already: freed here, or by others.  NULL: there are none. */
 static void *take_freed(struct heap *h, struct slab *s)
 {

@@ -47,7 +47,9 @@ uintptr_t slab_take_free(struct slab *s, unsigned *count)
 
 	if (link_is_end(first))
 		return 0;
-	*count = s->extended - slab_used(s) - (unsigned)__builtin_popcountll(s->hidden);
+	*count = s->extended - slab_used(s);
+	if (s->hidden)
+		*count -= (unsigned)__builtin_popcountll(s->hidden);
 	s->free = slab_end(s);
 	return first;
 }
