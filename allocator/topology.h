@@ -9,10 +9,8 @@
  */
 
 #include "allocator/os.h"
+#include "allocator/topology_text.h"
 #include "allocator/tunables.h"
-
-#define NODE_MAX 128u /* indexes; further nodes have the nearest of these as home */
-#define SIM_CPUS 1024u
 
 struct topology {
 	unsigned count;
@@ -39,21 +37,5 @@ int topology_sim_cpu(unsigned real_cpu);
 
 /* The index where the caller's memory belongs.  One system call (or none: one node). */
 unsigned topology_here(void);
-
-/* --- Pure parts, for the tests. --- */
-
-struct topology_text {
-	unsigned count;			 /* nodes described, with or without memory */
-	int16_t number[NODE_MAX];
-	uint64_t memory[NODE_MAX];	 /* bytes; 0: none */
-	int16_t cpu_node[SIM_CPUS];	 /* cpu -> position in number[], -1: not described */
-	uint8_t distance[NODE_MAX][NODE_MAX]; /* by position */
-};
-
-/* "0:1G@0;1:1G@1,4-7;2:2G;dist=0:2:30,0:3:40"; false: malformed. */
-bool topology_parse(const char *text, struct topology_text *out);
-
-/* A kernel list as "0-3,8"; sets bits below `bits`; false: malformed. */
-bool topology_parse_list(const char *text, size_t n, uint64_t *mask, unsigned bits);
 
 #endif

@@ -3,7 +3,7 @@
 TOOLS_SRC := tools/numaslab.c tools/text.c tools/tunables_doc.c tools/library.c tools/program.c \
 	tools/machine.c tools/machine_numa.c tools/facts.c tools/probe.c tools/checks_system.c \
 	tools/checks_process.c tools/cmd_run.c tools/cmd_doctor.c allocator/tunables.c \
-	allocator/topology.c
+	allocator/topology_text.c
 
 LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
@@ -37,12 +37,8 @@ $(BUILD)/tool-obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(TOOLS_CFLAGS) -MMD -MP -c $< -o $@
 
-# Of topology.c the command wants the pure parser; what else it has falls away when it is linked.
-$(BUILD)/tool-obj/allocator/topology.o: TOOLS_CFLAGS += -ffunction-sections -fdata-sections
-TOOLS_LDFLAGS = -Wl,--gc-sections $(LDFLAGS)
-
 $(BUILD)/numaslab: $(TOOLS_OBJ)
-	$(CC) $(CFLAGS_ALL) $(TOOLS_LDFLAGS) $^ $(TOOLS_LIBS) -o $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(TOOLS_LIBS) -o $@
 	@$(if $(TOOLS_MISSING),echo "numaslab is built without optional packages: $(TOOLS_MISSING)")
 
 -include $(TOOLS_OBJ:.o=.d)

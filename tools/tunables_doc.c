@@ -4,7 +4,7 @@
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>
-#include "allocator/topology.h"
+#include "allocator/topology_text.h"
 #include "tools/cmd.h"
 
 static const char *const helps[] = {
