@@ -12,12 +12,12 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define cold      __attribute__((cold, noinline))
+#define cold	  __attribute__((cold, noinline))
 #define noinline_ __attribute__((noinline))
-#define inline_   static inline __attribute__((always_inline))
+#define inline_	  static inline __attribute__((always_inline))
 #define exported  __attribute__((visibility("default")))
 /* On declarations, so that references are direct (the command line covers definitions only). */
-#define hidden_	  __attribute__((visibility("hidden")))
+#define hidden_ __attribute__((visibility("hidden")))
 
 /* initial-exec: one load for the address; small, so that a late dlopen still finds room. */
 #define tls_fast __thread __attribute__((tls_model("initial-exec")))

@@ -89,7 +89,8 @@ cold _Noreturn void die(const char *what, const void *p)
 			to = put_text(to, ", node ");
 			to = put_number(to, (uint64_t)topology.number[s->node], 10);
 		} else {
-			to = put_text(to, s->state == SPAN_LARGE ? ", a large block" : ", no block");
+			to =
+			    put_text(to, s->state == SPAN_LARGE ? ", a large block" : ", no block");
 		}
 	} else {
 		to = put_text(to, ", not memory of this allocator");

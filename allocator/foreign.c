@@ -71,7 +71,8 @@ static bool hex(const char **at, const char *end, uintptr_t *out)
 	return *at > from;
 }
 
-/* One line of maps, "lo-hi rwxp off dev inode  name": whether addr is in it and it may be libc's. */
+/* One line of maps, "lo-hi rwxp off dev inode  name": whether addr is in it and it may be libc's.
+ */
 static bool line_is_libc(const char *line, const char *end, uintptr_t addr, bool *inside)
 {
 	const char *at = line;

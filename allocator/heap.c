@@ -5,7 +5,8 @@
 #include <limits.h>
 #include <pthread.h>
 
-/* Words that the kernel never writes: every call on a machine with several nodes goes the slow way. */
+/* Words that the kernel never writes: every call on a machine with several nodes goes the slow way.
+ */
 #define WHERE_UNKNOWN (-2)
 #define WHERE_NEVER   (-3) /* for good: NUMASLAB_CHECK */
 
@@ -15,11 +16,11 @@
 
 const uint64_t heap_empty_word = 0;
 struct heap heap_none = {
-	.bin = { [0 ... CLASS_COUNT - 1] = (uintptr_t)&heap_empty_word },
-	.where = WHERE_UNKNOWN,
+    .bin = {[0 ... CLASS_COUNT - 1] = (uintptr_t)&heap_empty_word},
+    .where = WHERE_UNKNOWN,
 };
 bool alloc_checked, alloc_forked;
-tls_fast struct thread_state thread_state = { .heap = &heap_none };
+tls_fast struct thread_state thread_state = {.heap = &heap_none};
 
 static struct {
 	_Atomic bool first_taken;

@@ -22,19 +22,19 @@ struct class_heap {
 	uint32_t partial_count;
 	uint16_t cached;      /* put into the bin at the last refill, as counted */
 	uint16_t cached_node; /* where that was counted */
-	uint16_t births; /* slabs made so far, saturating: how boldly to populate */
-	uint64_t own;	 /* refills of step 1 not yet in the node's counters */
+	uint16_t births;      /* slabs made so far, saturating: how boldly to populate */
+	uint64_t own;	      /* refills of step 1 not yet in the node's counters */
 };
 
 struct heap {
 	uintptr_t bin[CLASS_COUNT];
-	int32_t where; /* what the rseq word says while we are at home */
-	uint16_t index; /* of the pool */
+	int32_t where;	     /* what the rseq word says while we are at home */
+	uint16_t index;	     /* of the pool */
 	unsigned drain_from; /* the next class to drain */
 	struct class_heap cls[CLASS_COUNT];
 	uint64_t remote_out; /* objects not yet in the node's counters */
-	struct heap *next; /* idle ones of a pool */
-	struct heap *left; /* the heap this thread gave up last, still to drain */
+	struct heap *next;   /* idle ones of a pool */
+	struct heap *left;   /* the heap this thread gave up last, still to drain */
 };
 
 extern hidden_ const uint64_t heap_empty_word;
@@ -100,9 +100,9 @@ inline_ bool heap_is_home(const struct heap *h)
 
 /* --- Slow parts (heap.c, refill.c, release.c, large.c). --- */
 
-/* The calling thread's heap on the node where it runs: made, or moved to, if need be.  NULL: no memory. */
+/* The calling thread's heap on the node where it runs: made, or moved to, if need be.  NULL: no
+ * memory. */
 struct heap *heap_here(void);
-
 
 /* As free, every pointer but what the fast path took. */
 void free_slow(void *p);

@@ -50,7 +50,7 @@ static uint16_t idle_granules(const struct slab *s, uint64_t blocks)
 		size_t lo = round_down((size_t)i * s->size, page) / GRANULE;
 		size_t hi = round_up((size_t)(i + 1) * s->size, page) / GRANULE;
 
-		mask &= (uint16_t)~(((1u << (hi - lo)) - 1) << lo);
+		mask &= (uint16_t) ~(((1u << (hi - lo)) - 1) << lo);
 	}
 	return mask & s->resident;
 }

@@ -191,7 +191,8 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	atomic_store_explicit(&to->owner, NULL, memory_order_relaxed);
 	to->state = SPAN_LARGE;
 	set_bytes(to, size);
-	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours. */
+	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours.
+	 */
 	s->state = SPAN_BUSY;
 	if (s->moved && !os_remap_fresh((void *)slab_addr(s), slab_bytes(s)))
 		enter_dirty(s);

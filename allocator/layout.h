@@ -15,7 +15,7 @@
 #include "allocator/sizeclass.h"
 
 #define SLAB_DESC_SHIFT 7
-#define SLAB_DESC_SIZE  ((size_t)1 << SLAB_DESC_SHIFT)
+#define SLAB_DESC_SIZE	((size_t)1 << SLAB_DESC_SHIFT)
 
 /*
  * All that the fast paths read besides the heap, together.  Written at start; small_limit alone
@@ -24,8 +24,8 @@
 struct layout {
 	size_t small_limit;
 	uintptr_t base;
-	uintptr_t span;  /* bytes in all windows */
-	uintptr_t table; /* descriptor of unit 0 */
+	uintptr_t span;	   /* bytes in all windows */
+	uintptr_t table;   /* descriptor of unit 0 */
 	long where_offset; /* from the thread pointer: the rseq word that says where we run */
 	unsigned window_shift;
 	unsigned window_count; /* nodes + 1 */

@@ -16,7 +16,7 @@
 #include "allocator/base.h"
 
 #define LINK_END   ((uintptr_t)1 << 62 | (uintptr_t)1 << 44) /* top bytes alone cannot make it */
-#define LINK_REACH ((uintptr_t)1 << 20) /* the largest slab, twice */
+#define LINK_REACH ((uintptr_t)1 << 20)			     /* the largest slab, twice */
 
 extern hidden_ uint64_t link_mul, link_inv;
 

@@ -11,9 +11,9 @@ void mem_grow(size_t bytes)
 	size_t held = atomic_fetch_add_explicit(&mem.held, bytes, memory_order_relaxed) + bytes;
 	size_t peak = atomic_load_explicit(&mem.peak, memory_order_relaxed);
 
-	while (held > peak && !atomic_compare_exchange_weak_explicit(&mem.peak, &peak, held,
-								     memory_order_relaxed,
-								     memory_order_relaxed))
+	while (held > peak &&
+	       !atomic_compare_exchange_weak_explicit(&mem.peak, &peak, held, memory_order_relaxed,
+						      memory_order_relaxed))
 		;
 }
 

@@ -331,7 +331,8 @@ struct slab *pool_take_partial(struct pool *p, unsigned cls)
 
 /* --- Giving back. --- */
 
-/* One dirty span of the pool, at most `bytes` of it; bytes returned, 0: no dirty span, or refused. */
+/* One dirty span of the pool, at most `bytes` of it; bytes returned, 0: no dirty span, or refused.
+ */
 static size_t purge_one(struct pool *p, size_t bytes)
 {
 	size_t units = max_size(round_up(bytes, UNIT_SIZE) >> UNIT_SHIFT, 1);

@@ -65,9 +65,11 @@ static long call6(long nr, long a, long b, long c, long d, long e, long f)
 	call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 extern char **environ;
-extern void *__libc_stack_end __attribute__((weak)); /* ld.so's: where the kernel left argc, argv, envp */
+extern void *__libc_stack_end
+    __attribute__((weak)); /* ld.so's: where the kernel left argc, argv, envp */
 
-/* Called before libc set `environ` (a .preinit_array): the variables as the kernel laid them out. */
+/* Called before libc set `environ` (a .preinit_array): the variables as the kernel laid them out.
+ */
 static char *const *environ_early(void)
 {
 	long *argc = &__libc_stack_end ? __libc_stack_end : NULL;
@@ -165,7 +167,7 @@ bool os_dont_dump(void *at, size_t bytes)
 
 int os_set_policy(void *at, size_t bytes, int mode, int node)
 {
-	uint64_t mask[OS_NODE_WORDS] = { 0 };
+	uint64_t mask[OS_NODE_WORDS] = {0};
 
 	if (node < 0)
 		return (int)sys(SYS_mbind, at, bytes, mode, 0, 0, 0);
@@ -257,7 +259,7 @@ uint64_t os_rlimit(int resource)
 
 uint64_t os_now_ms(void)
 {
-	struct timespec t = { 0, 0 };
+	struct timespec t = {0, 0};
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;

@@ -56,7 +56,7 @@ bool os_dont_dump(void *at, size_t bytes);
 int os_set_policy(void *at, size_t bytes, int mode, int node);
 int os_task_policy(void); /* mode of the calling thread's policy, or -errno */
 int os_mems_allowed(uint64_t mask[OS_NODE_WORDS]);
-int os_page_node(const void *at);			    /* a touched page's node, or -errno */
+int os_page_node(const void *at);		     /* a touched page's node, or -errno */
 int os_move_pages(void *at, size_t bytes, int node); /* 0, or -errno: not all moved */
 
 /* The CPU and node where the caller runs; 0 or -errno. */

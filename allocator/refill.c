@@ -15,9 +15,9 @@
  * refill, and parks it on a list that nobody reads.
  */
 
-#define TAKE_TRIES  8  /* partial slabs looked at that turn out to have nothing */
-#define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
-#define BOLD_BIRTHS 4  /* slabs of a class after which memory comes in in larger steps */
+#define TAKE_TRIES  8 /* partial slabs looked at that turn out to have nothing */
+#define SPARE	    2 /* partial slabs that a node keeps in the first round of step 4 */
+#define BOLD_BIRTHS 4 /* slabs of a class after which memory comes in in larger steps */
 #define BOLD_STEP   (UNIT_SIZE / 4)
 
 /* The bin takes a list of n blocks but for the first, which is returned. */
@@ -228,8 +228,8 @@ static void *step_any_partial(struct heap *h, unsigned cls)
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 1; i < topology.count; i++) {
 			struct pool *p = &pools[topology.order[h->index][i]];
-			uint32_t have = atomic_load_explicit(&p->partial_count[cls],
-							     memory_order_relaxed);
+			uint32_t have =
+			    atomic_load_explicit(&p->partial_count[cls], memory_order_relaxed);
 			void *block = have > (round ? 0 : SPARE) ? refill_partial(h, cls, p) : NULL;
 
 			if (block)

@@ -25,12 +25,12 @@
 #define CLASS_MEDIUM_COUNT 50u
 #define CLASS_WIDE_FIRST   (1 + CLASS_LINEAR_COUNT + CLASS_MEDIUM_COUNT)
 #define CLASS_WIDE_COUNT   24u
-#define CLASS_SIZE_MAX     65536u
-#define CLASS_COUNT        (CLASS_WIDE_FIRST + CLASS_WIDE_COUNT)
+#define CLASS_SIZE_MAX	   65536u
+#define CLASS_COUNT	   (CLASS_WIDE_FIRST + CLASS_WIDE_COUNT)
 
 /* Slabs: one unit of 64 KiB up to CLASS_MEDIUM_MAX, eight above. */
-#define UNIT_SHIFT      16
-#define UNIT_SIZE       ((size_t)1 << UNIT_SHIFT)
+#define UNIT_SHIFT	16
+#define UNIT_SIZE	((size_t)1 << UNIT_SHIFT)
 #define WIDE_SLAB_UNITS 8u
 
 /* clang-format off */
@@ -51,17 +51,17 @@
 	X(113, 6528, 7232) X(114, 7232, 8192)
 /* clang-format on */
 
-#define CLASS_SLOT(size) (((size) - CLASS_LINEAR_MAX - 1) >> 5)
+#define CLASS_SLOT(size) (((size)-CLASS_LINEAR_MAX - 1) >> 5)
 
 static const uint8_t class_medium[] = {
 #define X(cls, before, size) [CLASS_SLOT((before) + 1)... CLASS_SLOT(size)] = cls,
-	CLASS_MEDIUM(X)
+    CLASS_MEDIUM(X)
 #undef X
 };
 
 static const uint16_t class_medium_size[] = {
-#define X(cls, before, size) [(cls) - 1 - CLASS_LINEAR_COUNT] = size,
-	CLASS_MEDIUM(X)
+#define X(cls, before, size) [(cls)-1 - CLASS_LINEAR_COUNT] = size,
+    CLASS_MEDIUM(X)
 #undef X
 };
 
@@ -108,7 +108,8 @@ inline_ unsigned class_slab_units(unsigned cls)
 	return cls < CLASS_WIDE_FIRST ? 1 : WIDE_SLAB_UNITS;
 }
 
-_Static_assert(sizeof(class_medium_size) == CLASS_MEDIUM_COUNT * 2, "every medium class has a size");
+_Static_assert(sizeof(class_medium_size) == CLASS_MEDIUM_COUNT * 2,
+	       "every medium class has a size");
 _Static_assert(sizeof(class_medium) == CLASS_SLOT(CLASS_MEDIUM_MAX) + 1, "every size has a class");
 _Static_assert(CLASS_COUNT < 256, "a class is kept in one byte");
 _Static_assert(UNIT_SIZE / 16 <= 4096, "a slab's blocks are counted in 16 bits");

@@ -61,9 +61,8 @@ uintptr_t slab_take_remote(struct slab *s, unsigned *count)
 	do {
 		if (remote_count(w) == 0)
 			return 0;
-	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, remote_taken(w),
-							memory_order_acquire,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+	    &s->remote, &w, remote_taken(w), memory_order_acquire, memory_order_relaxed));
 	*count = remote_count(w);
 	return step_block(s, remote_first(w));
 }
@@ -89,10 +88,9 @@ bool slab_set_full(struct slab *s)
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
 	while (remote_count(w) == 0)
-		if (atomic_compare_exchange_weak_explicit(&s->remote, &w,
-							  remote_turn(w, SLAB_FULL, 0),
-							  memory_order_release,
-							  memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(
+			&s->remote, &w, remote_turn(w, SLAB_FULL, 0), memory_order_release,
+			memory_order_relaxed))
 			return true;
 	return false;
 }
@@ -102,10 +100,9 @@ bool slab_claim_full(struct slab *s)
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
 	while (remote_state(w) == SLAB_FULL)
-		if (atomic_compare_exchange_weak_explicit(&s->remote, &w,
-							  remote_turn(w, SLAB_OWNED, 0),
-							  memory_order_acquire,
-							  memory_order_relaxed))
+		if (atomic_compare_exchange_weak_explicit(
+			&s->remote, &w, remote_turn(w, SLAB_OWNED, 0), memory_order_acquire,
+			memory_order_relaxed))
 			return true;
 	return false;
 }
@@ -144,8 +141,7 @@ void slab_set_owned(struct slab *s)
 {
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
-	while (!atomic_compare_exchange_weak_explicit(&s->remote, &w,
-						      remote_turn(w, SLAB_OWNED, 0),
+	while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, remote_turn(w, SLAB_OWNED, 0),
 						      memory_order_acq_rel, memory_order_relaxed))
 		;
 }

@@ -42,12 +42,12 @@ struct slab {
 	/* The owner's line: every free reads .owner, only the owner writes. */
 	struct heap *_Atomic owner;
 	uintptr_t free; /* local list, or slab_end() */
-	int32_t left;   /* local frees until the next look (release.c); used = base + left */
+	int32_t left;	/* local frees until the next look (release.c); used = base + left */
 	uint32_t base;
 	uint32_t size; /* of a block, bytes */
 	uint16_t capacity, extended;
 	uint8_t cls, state;
-	uint16_t node;  /* index of the node where it landed */
+	uint16_t node;	/* index of the node where it landed */
 	uint32_t units; /* of the span; of a free span in its first and last unit */
 	struct slab *next, *prev;
 
@@ -57,12 +57,12 @@ struct slab {
 	uint32_t head_units; /* SPAN_INNER, or last of a free span: units back to the first */
 	uint16_t resident;   /* of this unit: a bit for each sixteenth populated by us */
 	uint16_t tallied;    /* used, as the node's counters know it */
-	uint8_t dirty;       /* SPAN_FREE: may hold data (and memory) */
+	uint8_t dirty;	     /* SPAN_FREE: may hold data (and memory) */
 	uint8_t misplaced;   /* landed elsewhere than asked, or over two nodes */
 	uint8_t patience;    /* looks in vain: the next is 2^patience frees away */
 	uint8_t idle;	     /* granules counted in mem.idle; 0: not counted */
 	uint8_t moved;	     /* SPAN_LARGE: a mapping or policy of its own */
-	size_t bytes;        /* SPAN_LARGE: asked, rounded to pages */
+	size_t bytes;	     /* SPAN_LARGE: asked, rounded to pages */
 };
 
 _Static_assert(sizeof(struct slab) == SLAB_DESC_SIZE, "layout.h addresses descriptors by shift");

@@ -205,8 +205,7 @@ struct slab *span_take(struct window *w, size_t n, size_t align, bool *was_clean
 /* Whether the unit is the first or last of a free span of the kind. */
 static bool is_free_edge(const struct window *w, const struct slab *s, bool dirty)
 {
-	return s >= w->first && s < w->first + w->top && s->state == SPAN_FREE &&
-	       s->dirty == dirty;
+	return s >= w->first && s < w->first + w->top && s->state == SPAN_FREE && s->dirty == dirty;
 }
 
 void span_put(struct window *w, struct slab *s)

@@ -35,8 +35,9 @@ unsigned span_bin_of(size_t n);
 unsigned span_bin_for(size_t n);
 
 /*
- * A span of exactly n units, its address a multiple of `align` units (a power of two); state SPAN_BUSY, .dirty as found, .units set; NULL: the window is full or
- * the system refuses.  *was_clean says that it had been given back before.
+ * A span of exactly n units, its address a multiple of `align` units (a power of two); state
+ * SPAN_BUSY, .dirty as found, .units set; NULL: the window is full or the system refuses.
+ * *was_clean says that it had been given back before.
  */
 struct slab *span_take(struct window *w, size_t n, size_t align, bool *was_clean);
 

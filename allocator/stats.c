@@ -36,7 +36,7 @@ static uint64_t get(unsigned index, unsigned cls, enum counter c)
 
 static void stats_of_node(unsigned index, struct numaslab_node_stats *to)
 {
-	*to = (struct numaslab_node_stats){ .node = topology.number[index] };
+	*to = (struct numaslab_node_stats){.node = topology.number[index]};
 	for (unsigned cls = 0; cls < CLASS_COUNT; cls++) {
 		uint64_t size = cls ? class_size(cls) : 0;
 
@@ -64,7 +64,7 @@ static void stats_of_large(struct numaslab_node_stats *to)
 {
 	unsigned index = topology.count;
 
-	*to = (struct numaslab_node_stats){ .node = -1 };
+	*to = (struct numaslab_node_stats){.node = -1};
 	to->large_count = get(index, 0, COUNT_active);
 	to->large_bytes = get(index, 0, COUNT_used);
 	to->held_bytes = get(index, 0, COUNT_held);

@@ -36,8 +36,8 @@ static const char *node_path(char path[64], int number, const char *leaf)
 static void read_distances(unsigned from, const uint64_t *online)
 {
 	char path[64], text[1024];
-	long n = os_read_file(node_path(path, described.number[from], "/distance"), text,
-			      sizeof(text));
+	long n =
+	    os_read_file(node_path(path, described.number[from], "/distance"), text, sizeof(text));
 	const char *at = text, *end = text + (n < 0 ? 0 : n);
 
 	for (int node = 0; node < (int)OS_NODE_BITS && at < end; node++) {
@@ -109,7 +109,7 @@ static void index_nodes(void)
 	for (unsigned i = 0; i < described.count; i++)
 		topology.home[described.number[i]] = (uint8_t)nearest_index(i, position, NULL);
 	for (unsigned i = 0; i < topology.count; i++) {
-		bool taken[NODE_MAX] = { false };
+		bool taken[NODE_MAX] = {false};
 
 		for (unsigned at = 0; at < topology.count; at++) {
 			/* The node itself first: its distance is the smallest, its ring 0. */
@@ -178,7 +178,7 @@ static bool machine_is_single(unsigned *node)
 
 static void init_machine(void)
 {
-	uint64_t allowed[OS_NODE_WORDS] = { 0 };
+	uint64_t allowed[OS_NODE_WORDS] = {0};
 	unsigned node = 0;
 
 	if (machine_is_single(&node)) {

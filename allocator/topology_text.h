@@ -11,10 +11,10 @@
 #define SIM_CPUS     1024u
 
 struct topology_text {
-	unsigned count;			 /* nodes described, with or without memory */
+	unsigned count; /* nodes described, with or without memory */
 	int16_t number[NODE_MAX];
-	uint64_t memory[NODE_MAX];	 /* bytes; 0: none */
-	int16_t cpu_node[SIM_CPUS];	 /* cpu -> position in number[], -1: not described */
+	uint64_t memory[NODE_MAX];	      /* bytes; 0: none */
+	int16_t cpu_node[SIM_CPUS];	      /* cpu -> position in number[], -1: not described */
 	uint8_t distance[NODE_MAX][NODE_MAX]; /* by position */
 };
 

@@ -45,13 +45,13 @@ exported struct mallinfo mallinfo(void)
 	struct mallinfo2 m = sum_up();
 
 	return (struct mallinfo){
-		.arena = clip(m.arena),
-		.ordblks = clip(m.ordblks),
-		.hblks = clip(m.hblks),
-		.hblkhd = clip(m.hblkhd),
-		.uordblks = clip(m.uordblks),
-		.fordblks = clip(m.fordblks),
-		.keepcost = clip(m.keepcost),
+	    .arena = clip(m.arena),
+	    .ordblks = clip(m.ordblks),
+	    .hblks = clip(m.hblks),
+	    .hblkhd = clip(m.hblkhd),
+	    .uordblks = clip(m.uordblks),
+	    .fordblks = clip(m.fordblks),
+	    .keepcost = clip(m.keepcost),
 	};
 }
 
