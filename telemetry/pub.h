@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NUMASLAB_PUB_H
+#define NUMASLAB_PUB_H
+
+/* Inside the writer: its system calls (pub_os.c), the ring (pub_ring.c), the files (pub_file.c). */
+
+#include "allocator/os.h"
+#include "telemetry/publish.h"
+#include "telemetry/ring.h"
+
+/* --- System calls, raw; results are the kernel's, -errno on failure. --- */
+
+struct pub_stat {
+	uint64_t device, inode, size, blocks, modified_s;
+	uint32_t mode, uid, gid;
+};
+
+#define PUB_PATH_MAX 384
+
+int pub_open_dir(const char *path);
+int pub_open_at(int dir, const char *name, int flags, int mode); /* the descriptor is >= 3 */
+void pub_close(int fd);
+int pub_make_dir(const char *path, int mode);
+int pub_stat_fd(int fd, struct pub_stat *to);
+int pub_truncate(int fd, uint64_t size);
+int pub_set_group(int fd, uint32_t gid, int mode);
+int pub_unlink_at(int dir, const char *name); /* dir < 0: name is a whole path */
+int pub_rename_new(int dir, const char *from, const char *to);
+int pub_list_dir(int dir, void *buf, size_t size); /* getdents64 */
+int pub_read_link(const char *path, char *buf, size_t size);
+int pub_lock(int fd, uint64_t at); /* write lock of the open file description */
+bool pub_is_locked(int fd, uint64_t at);
+void *pub_map(int fd, size_t bytes); /* shared, read and write; NULL */
+void *pub_map_private(size_t bytes);
+void pub_unmap(void *at, size_t bytes);
+int pub_populate(void *at, size_t bytes);
+int pub_wipe_on_fork(void *at, size_t bytes);
+int pub_dont_fork(void *at, size_t bytes);
+int pub_read_only(void *at, size_t bytes);
+int pub_pid(void);
+bool pub_has_filter(void); /* seccomp: a call that it forbids may kill */
+uint32_t pub_euid(void);
+
+/* --- The ring. --- */
+
+struct ring_writer {
+	struct ring_header *file;
+	char *history;
+	const struct ring_pin *pins; /* NULL: none */
+	unsigned pin_count;
+	uint64_t entries, stride; /* entries 0: no history */
+	uint64_t entry;		  /* last number given out */
+	size_t populated;	  /* bytes of the history */
+	struct {
+		uint64_t entry, since_ms;
+	} seen[RING_PINS];
+};
+
+/* Fills an entry whose slot is the writer's alone. */
+typedef void ring_fill(struct ring_entry *e, void *data);
+
+/*
+ * Adds an entry; false: none was written (no history, no memory for it, or every slot that was
+ * tried is pinned).  One thread at a time.  Never waits: at most RING_PINS + 1 slots are tried.
+ */
+bool ring_write(struct ring_writer *w, uint64_t now_ms, ring_fill *fill, void *data);
+
+/* --- The files. --- */
+
+struct pub_files {
+	char dir[PUB_PATH_MAX];
+	char name[96]; /* of the file; "": none */
+	int pid;       /* who made it */
+};
+
+/* What a file of so many pools is like. */
+struct pub_layout {
+	uint64_t names, classes, pools, live, history, size; /* offsets; the size */
+	uint64_t entries, entry_stride;
+	uint32_t pool_stride, pool_count;
+};
+
+/* The largest that `limit` bytes of file allow; false: not even the smallest history fits. */
+bool pub_layout_plan(struct pub_layout *l, unsigned pool_count, uint64_t limit);
+
+/*
+ * Makes the directory, the file of pins and the file, complete but for the counters, under names of
+ * their own; false: nothing of it stays.  Then pub_files_show() gives the file its name.
+ */
+bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
+		    uint64_t now_ms);
+bool pub_files_show(struct pub_files *f);
+void pub_files_remove(struct pub_files *f);
+
+/* Removes the oldest files of dead processes beyond 32 files or 64 MiB. */
+void pub_files_cap(const char *dir);
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#include "telemetry/pub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "allocator/tunables.h"
+
+/*
+ * The files: /dev/shm/numaslab-<euid>/ (0700, ours, no link) holds for each process
+ *	<pid namespace>-<pid>-<start>-<generation>        the file
+ *	...the same with .pins                            readers' pins
+ *	.new-...                                          either one, before it is complete
+ *
+ * Descriptors are used here for a moment at a time and never kept: a program may close what it
+ * does not know.
+ */
+
+#define GENERATIONS 16u
+#define NO_GROUP    UINT32_MAX
+#define PINS_SIZE   (RING_PINS * sizeof(struct ring_pin))
+
+/* --- Text without stdio. --- */
+
+static char *put_text(char *at, const char *end, const char *text)
+{
+	while (*text && at < end - 1)
+		*at++ = *text++;
+	*at = 0;
+	return at;
+}
+
+static char *put_number(char *at, const char *end, uint64_t n)
+{
+	char digits[24], *d = digits + sizeof digits - 1;
+
+	*d = 0;
+	do
+		*--d = (char)('0' + n % 10);
+	while (n /= 10);
+	return put_text(at, end, d);
+}
+
+static uint64_t get_number(const char **at)
+{
+	uint64_t n = 0;
+
+	while (**at >= '0' && **at <= '9')
+		n = n * 10 + (uint64_t)(*(*at)++ - '0');
+	return n;
+}
+
+/* --- Who we are. --- */
+
+static uint64_t find_pid_namespace(void)
+{
+	char text[64];
+	int n = pub_read_link("/proc/self/ns/pid", text, sizeof text - 1);
+
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	for (const char *at = text; *at; at++)
+		if (*at == '[') {
+			at++;
+			return get_number(&at);
+		}
+	return 0;
+}
+
+/* Field 22, counted from behind the name, which may hold anything. */
+static uint64_t find_start_ticks(void)
+{
+	char text[1024];
+	long n = os_read_file("/proc/self/stat", text, sizeof text - 1);
+	const char *at;
+
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	for (at = text + n; at > text && *at != ')'; at--)
+		;
+	for (unsigned field = 2; field < 22 && *at; at++)
+		field += *at == ' ';
+	return get_number(&at);
+}
+
+static void read_line(const char *path, char *to, size_t room)
+{
+	long n = os_read_file(path, to, room - 1);
+
+	if (n < 0)
+		n = 0;
+	if (n > 0 && to[n - 1] == '\n')
+		n--;
+	to[n] = 0;
+}
+
+/* --- What the file is like. --- */
+
+static void plan_entries(struct pub_layout *l, uint64_t entries)
+{
+	l->entries = entries;
+	l->size = round_up(l->history + entries * l->entry_stride, os_page_size);
+}
+
+bool pub_layout_plan(struct pub_layout *l, unsigned pool_count, uint64_t limit)
+{
+	uint64_t rows = (uint64_t)pool_count * CLASS_COUNT;
+
+	l->pool_count = pool_count;
+	l->pool_stride = sizeof(struct ring_totals);
+	l->entry_stride = sizeof(struct ring_entry) + (uint64_t)pool_count * l->pool_stride;
+	l->names = RING_HEADER_SIZE;
+	l->classes = l->names + COUNTER_COUNT * sizeof(struct ring_name);
+	l->pools = l->classes + CLASS_COUNT * sizeof(struct ring_class);
+	l->live = round_up(l->pools + pool_count * sizeof(struct ring_pool), CACHE_LINE);
+	l->history = round_up(l->live + rows * RING_ROW_WORDS * 8, os_page_size);
+
+	size_t entries = min_size(RING_HISTORY_MAX / l->entry_stride, RING_ENTRIES_MAX);
+	plan_entries(l, max_size(entries, RING_ENTRIES_MIN));
+	if (l->size > limit && l->history + RING_ENTRIES_MIN * l->entry_stride <= limit)
+		plan_entries(l, (limit - l->history) / l->entry_stride);
+	if (l->size > limit)
+		plan_entries(l, 0);
+	return l->size <= limit;
+}
+
+static void set_section(struct ring_header *h, enum ring_section_type type, uint64_t offset,
+			uint64_t stride, uint64_t count)
+{
+	h->sections[type - 1] = (struct ring_section){
+	    .type = type,
+	    .stride = (uint32_t)stride,
+	    .offset = offset,
+	    .count = count,
+	};
+}
+
+static void fill_sections(struct ring_header *h, const struct pub_layout *l)
+{
+	h->section_count = RING_SECTIONS;
+	h->pool_stride = l->pool_stride;
+	set_section(h, RING_NAMES, l->names, sizeof(struct ring_name), COUNTER_COUNT);
+	set_section(h, RING_CLASSES, l->classes, sizeof(struct ring_class), CLASS_COUNT);
+	set_section(h, RING_POOLS, l->pools, sizeof(struct ring_pool), l->pool_count);
+	set_section(h, RING_LIVE, l->live, RING_ROW_WORDS * 8,
+		    (uint64_t)l->pool_count * CLASS_COUNT);
+	if (l->entries)
+		set_section(h, RING_HISTORY, l->history, l->entry_stride, l->entries);
+	set_section(h, RING_SLAB_MAP, 0, 8, 0);
+}
+
+static void fill_tables(struct ring_header *h, const struct pub_layout *l)
+{
+	static const char names[COUNTER_COUNT][RING_NAME_SIZE] = {
+#define X(name, unit, help) #name,
+	    COUNTERS(X)
+#undef X
+	};
+	char *base = (char *)h;
+	struct ring_name *name = (struct ring_name *)(base + l->names);
+	struct ring_class *class = (struct ring_class *)(base + l->classes);
+
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		put_text(name[i].name, name[i].name + RING_NAME_SIZE, names[i]);
+	for (unsigned i = 1; i < CLASS_COUNT; i++) {
+		class[i].size = (uint32_t)class_size(i);
+		class[i].slab_bytes = (uint32_t)(class_slab_units(i) << UNIT_SHIFT);
+	}
+}
+
+static void fill_header(struct ring_header *h, const struct pub_layout *l, uint64_t now_ms)
+{
+	h->magic = RING_MAGIC;
+	h->major = RING_MAJOR;
+	h->minor = RING_MINOR;
+	h->word_size = sizeof(uintptr_t);
+	h->placement = (uint8_t)tunables.placement;
+	h->file_size = l->size;
+	h->pid_namespace = find_pid_namespace();
+	h->start_ticks = find_start_ticks();
+	h->pid = pub_pid();
+	h->uid = pub_euid();
+	h->publish_ms = now_ms;
+	h->tick_ms = (uint32_t)tunables.tick_ms;
+	h->page_size = (uint32_t)os_page_size;
+	read_line("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id);
+	read_line("/proc/self/comm", h->comm, sizeof h->comm);
+	fill_sections(h, l);
+	fill_tables(h, l);
+}
+
+/* --- The directory. --- */
+
+static uint32_t group_wanted(void)
+{
+	const char *at = tunables.group;
+	uint64_t gid = get_number(&at);
+
+	return at != tunables.group && *at == 0 && gid < NO_GROUP ? (uint32_t)gid : NO_GROUP;
+}
+
+static void name_dir(char *to)
+{
+	char *end = to + PUB_PATH_MAX;
+
+	if (tunables.dir[0]) {
+		put_text(to, end, tunables.dir);
+		return;
+	}
+	put_number(put_text(to, end, "/dev/shm/numaslab-"), end, pub_euid());
+}
+
+/* A directory of ours that nobody else can write, and only our group, if any, can read; or -1. */
+static int open_own_dir(const char *path)
+{
+	struct pub_stat st;
+	uint32_t group = group_wanted();
+	bool made = pub_make_dir(path, 0700) == 0;
+	int fd = pub_open_dir(path);
+
+	if (fd < 0)
+		return -1;
+	if (made && group != NO_GROUP)
+		pub_set_group(fd, group, 0750);
+	if (pub_stat_fd(fd, &st) == 0 && st.uid == pub_euid() &&
+	    (st.mode & (group != NO_GROUP ? 0027 : 0077)) == 0)
+		return fd;
+	pub_close(fd);
+	return -1;
+}
+
+/* --- Making the files. --- */
+
+static void name_file(char *to, size_t room, const struct ring_header *h, const char *before,
+		      const char *after)
+{
+	const char *end = to + room;
+	char *at = put_text(to, end, before);
+	const uint64_t part[] = {h->pid_namespace, (uint64_t)h->pid, h->start_ticks, h->generation};
+
+	for (unsigned i = 0; i < 4; i++) {
+		at = put_text(at, end, i ? "-" : "");
+		at = put_number(at, end, part[i]);
+	}
+	put_text(at, end, after);
+}
+
+static void unlink_named(int dir, const struct ring_header *h, const char *before,
+			 const char *after)
+{
+	char name[128];
+
+	name_file(name, sizeof name, h, before, after);
+	pub_unlink_at(dir, name);
+}
+
+/*
+ * The first generation whose name is free; what an earlier program of this process left (exec) is
+ * removed.  Where neither /proc tells who we are, another process may have the same name.
+ */
+static bool choose_generation(int dir, struct ring_header *h)
+{
+	char name[128];
+
+	for (h->generation = 0; h->generation < GENERATIONS; h->generation++) {
+		name_file(name, sizeof name, h, "", "");
+		int fd = pub_open_at(dir, name, O_RDONLY, 0);
+		if (fd == -ENOENT)
+			return true;
+		if (fd < 0)
+			continue;
+		bool ours =
+		    h->pid_namespace && h->start_ticks && !pub_is_locked(fd, RING_LIVE_BYTE);
+		pub_close(fd);
+		if (!ours)
+			continue;
+		unlink_named(dir, h, "", "");
+		unlink_named(dir, h, "", ".pins");
+		return true;
+	}
+	return false;
+}
+
+/* A new file of its full size, populated up to `used`, mapped; NULL: nothing of it stays. */
+static void *make_file(int dir, const char *name, uint64_t size, size_t used, bool locked)
+{
+	struct pub_stat st;
+	void *at = NULL;
+	uint32_t group = group_wanted();
+	int fd = pub_open_at(dir, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	if (fd < 0)
+		return NULL;
+	if (pub_stat_fd(fd, &st) == 0 && S_ISREG(st.mode) && st.size == 0 &&
+	    pub_truncate(fd, size) == 0 && (!locked || pub_lock(fd, RING_LIVE_BYTE) == 0))
+		at = pub_map(fd, size);
+	if (at && locked && group != NO_GROUP)
+		pub_set_group(fd, group, 0640);
+	pub_close(fd);
+	if (at && (pub_dont_fork(at, size) < 0 || pub_populate(at, used) < 0)) {
+		pub_unmap(at, size);
+		at = NULL;
+	}
+	if (!at)
+		pub_unlink_at(dir, name);
+	return at;
+}
+
+static const struct ring_pin *make_pins(int dir, const struct ring_header *h)
+{
+	size_t size = round_up(PINS_SIZE, os_page_size);
+	char name[128];
+
+	name_file(name, sizeof name, h, "", ".pins");
+	pub_unlink_at(dir, name); /* the file of this name is gone, so nobody uses them */
+	void *at = make_file(dir, name, size, size, false);
+	if (at)
+		pub_read_only(at, size);
+	return at;
+}
+
+static bool make_in(int dir, struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
+		    struct ring_header *draft)
+{
+	char name[128];
+
+	if (!choose_generation(dir, draft))
+		return false;
+	name_file(f->name, sizeof f->name, draft, "", "");
+	name_file(name, sizeof name, draft, ".new-", "");
+	pub_unlink_at(dir, name); /* of a publisher that was killed; the name is ours alone */
+	struct ring_header *h = make_file(dir, name, l->size, l->history, true);
+	if (!h)
+		return false;
+	*h = *draft;
+	w->file = h;
+	w->history = (char *)h + l->history;
+	w->entries = l->entries;
+	w->stride = l->entry_stride;
+	w->pins = make_pins(dir, h);
+	w->pin_count = h->pin_count = w->pins ? RING_PINS : 0;
+	return true;
+}
+
+bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
+		    uint64_t now_ms)
+{
+	/* Up to the live rows, in private memory: /proc is read before a name is taken. */
+	struct ring_header *draft = pub_map_private(round_up(l->live, os_page_size));
+	bool done = false;
+
+	if (!draft)
+		return false;
+	fill_header(draft, l, now_ms);
+	f->pid = draft->pid;
+	name_dir(f->dir);
+	int dir = open_own_dir(f->dir);
+	if (dir >= 0) {
+		done = make_in(dir, f, l, w, draft);
+		pub_close(dir);
+	}
+	if (done)
+		__builtin_memcpy((char *)w->file + l->names, (char *)draft + l->names,
+				 l->live - l->names);
+	pub_unmap(draft, round_up(l->live, os_page_size));
+	return done;
+}
+
+bool pub_files_show(struct pub_files *f)
+{
+	char name[128];
+	int dir = pub_open_dir(f->dir);
+
+	if (dir < 0)
+		return false;
+	put_text(put_text(name, name + sizeof name, ".new-"), name + sizeof name, f->name);
+	int r = pub_rename_new(dir, name, f->name);
+	if (r < 0) {
+		pub_unlink_at(dir, name);
+		put_text(put_text(name, name + sizeof name, f->name), name + sizeof name, ".pins");
+		pub_unlink_at(dir, name);
+	}
+	pub_close(dir);
+	return r == 0;
+}
+
+void pub_files_remove(struct pub_files *f)
+{
+	char path[PUB_PATH_MAX + 128], *end = path + sizeof path;
+	char *at = put_text(put_text(path, end, f->dir), end, "/");
+
+	put_text(at, end, f->name);
+	pub_unlink_at(-1, path);
+	put_text(put_text(at, end, f->name), end, ".pins");
+	pub_unlink_at(-1, path);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef NUMASLAB_PUBLISH_H
+#define NUMASLAB_PUBLISH_H
+
+/*
+ * The writer of the telemetry file, as the allocator sees it.  Private memory (pools[].count) is
+ * the truth and the file its mirror, write-only.  Nothing here waits, allocates from the heap,
+ * or takes what governs it from shared memory.
+ *
+ * All state lies in one page that fork wipes (MADV_WIPEONFORK): a child, of a raw fork too, has no
+ * mirror, and begins anew at its first tick.
+ */
+
+#include "allocator/sizeclass.h"
+#include "telemetry/counters.h"
+
+#define TELEMETRY_ROW_WORDS ((COUNTER_COUNT + 7u) & ~7u)
+
+struct telemetry_words {
+	_Atomic(uint64_t *) live; /* the file's rows of counters; NULL: nothing is published */
+	_Atomic uint64_t next_ms; /* no tick is due before */
+};
+
+/* Never NULL; zeros until the first tick. */
+extern hidden_ struct telemetry_words *_Atomic telemetry_words;
+
+void telemetry_tick_due(uint64_t now_ms);
+void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth);
+
+/*
+ * From slow paths of any thread, with no lock held and before or after main: begins to publish
+ * when it is time, and adds to the history at most every NUMASLAB_TICK_MS.  Who finds another
+ * thread at it returns at once.
+ */
+inline_ void telemetry_tick(uint64_t now_ms)
+{
+	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
+
+	if (unlikely(now_ms >= atomic_load_explicit(&w->next_ms, memory_order_relaxed)))
+		telemetry_tick_due(now_ms);
+}
+
+/* After *truth, a counter of a pool and a class, changed.  A lock may be held. */
+inline_ void telemetry_mirror(unsigned index, unsigned cls, enum counter c,
+			      const _Atomic uint64_t *truth)
+{
+#if !defined(__x86_64__)
+	/* The change before the look at .live: pairs with telemetry_publish().  x86: it was locked.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
+	uint64_t *live = atomic_load_explicit(&w->live, memory_order_acquire);
+
+	if (unlikely(live))
+		telemetry_store(live + (index * CLASS_COUNT + cls) * TELEMETRY_ROW_WORDS + c,
+				truth);
+}
+
+/* In the child of a fork; a raw fork that does not call it is as safe. */
+void telemetry_fork_child(void);
+
+#endif
