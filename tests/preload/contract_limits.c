@@ -606,6 +606,42 @@ static void back_threads(void)
 	check_back(before, peak, "after free by other threads and malloc_trim");
 }
 
+/* Habit must not change it: filled and emptied many times, by threads that come and go. */
+static void *fill_quarter(void *at)
+{
+	for (int i = 0; i < MANY / 16; i++)
+		memset(((void **)at)[i] = malloc(16 + i * 7 % 500), 1, 16);
+	return NULL;
+}
+
+static void *empty_quarter(void *at)
+{
+	for (int i = 0; i < MANY / 16; i++)
+		free(((void **)at)[i]);
+	return NULL;
+}
+
+static void back_rounds(void)
+{
+	size_t before, peak = 0;
+	pthread_t thread;
+
+	make_many();
+	free(malloc(100));
+	before = anon_kib();
+	for (int round = 0; round < 40; round++) {
+		for (int i = 0; i < 8; i++) {
+			CHECK_EQ(pthread_create(&thread, NULL, i < 4 ? fill_quarter : empty_quarter,
+						many + i % 4 * (MANY / 4)),
+				 0);
+			pthread_join(thread, NULL);
+			if (i == 3)
+				peak = anon_kib() - before;
+		}
+	}
+	check_back(before, peak, "after 40 rounds");
+}
+
 static void back_large(void)
 {
 	size_t before, peak;
@@ -688,6 +724,7 @@ const struct test tests[] = {
 	{.name = "back_lifo", .run = back_lifo, .timeout = 60},
 	{.name = "back_shuffled", .run = back_shuffled, .timeout = 60},
 	{.name = "back_threads", .run = back_threads, .timeout = 60},
+	{.name = "back_rounds", .run = back_rounds, .timeout = 60},
 	{.name = "back_large", .run = back_large},
 	{.name = "back_partly", .run = back_partly},
 	{.name = "back_to_machine", .run = back_to_machine, .timeout = 60},
