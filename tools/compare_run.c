@@ -36,12 +36,17 @@ struct run {
 	struct cmp_peak peak;
 };
 
-static double now(void)
+static double seconds_on(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double now(void)
+{
+	return seconds_on(CLOCK_MONOTONIC);
 }
 
 bool cmp_run_init(void)
@@ -139,12 +144,13 @@ static int signals_take(struct run *r)
 
 static void sample_if_due(struct run *r, const struct cmp_command *c)
 {
-	double t = now(), cost;
+	double cost;
 
-	if (r->next_sample > t)
+	if (r->next_sample > now())
 		return;
+	cost = seconds_on(CLOCK_THREAD_CPUTIME_ID);
 	cmp_tree_sample(&r->peak, c->nodes);
-	cost = now() - t;
+	cost = seconds_on(CLOCK_THREAD_CPUTIME_ID) - cost;
 	r->next_sample = now() + fmax(SAMPLE_MIN_MS * 1e-3, cost * SAMPLE_SHARE);
 }
 
