@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/audit.h"
+#include "tests/unit/child.h"
+#include "tests/unit/os_fake.h"
+
+#define NODES 8
+
+/* What the walk found, to be compared with the counters. */
+struct sums {
+	int64_t count[NODES + 1][CLASS_COUNT][COUNTER_COUNT];
+	int64_t held, dirty, idle;
+	size_t bin_units[2]; /* free clean, free dirty */
+	uint32_t listed[NODES][CLASS_COUNT];
+	uint32_t *out; /* live blocks by the unit their slab starts in */
+};
+
+static struct heap *heap_of_owner(const struct slab *s)
+{
+	uintptr_t tag = (uintptr_t)atomic_load(&s->owner);
+
+	return (struct heap *)(tag & ~(uintptr_t)1);
+}
+
+static unsigned list_length(const struct slab *s, uintptr_t first)
+{
+	unsigned n = 0;
+
+	for (; slab_has(s, first); first = link_read((void *)first)) {
+		CHECK((first - slab_addr(s)) % s->size == 0, "a link into a block");
+		CHECK(n++ < s->extended, "a list longer than its slab");
+	}
+	CHECK(first == slab_end(s), "a list that does not end");
+	return n;
+}
+
+static bool on_heap(const struct heap *h, const struct slab *s)
+{
+	const struct class_heap *c = &h->cls[s->cls];
+
+	if (c->current == s || c->room == s)
+		return true;
+	for (const struct slab *at = c->partial; at; at = at->next)
+		if (at == s)
+			return true;
+	return false;
+}
+
+static unsigned in_bin(const struct heap *h, const struct slab *s)
+{
+	uintptr_t first = h->bin[s->cls];
+
+	if (h->cls[s->cls].current != s || first == bin_empty())
+		return 0;
+	return list_length(s, first);
+}
+
+static void audit_heap_lists(const struct heap *h, unsigned cls)
+{
+	const struct class_heap *c = &h->cls[cls];
+	const struct slab *last = NULL;
+	uint32_t n = 0;
+
+	for (const struct slab *at = c->partial; at; at = at->next, n++) {
+		CHECK(at->prev == last, "a heap's partial list is torn");
+		last = at;
+	}
+	CHECK(c->partial_last == last && c->partial_count == n, "class %u", cls);
+	CHECK(h->bin[cls] == bin_empty() || c->current, "a bin without a slab, class %u", cls);
+}
+
+static void audit_remote(const struct slab *s, uint64_t word)
+{
+	uintptr_t first = slab_end(s);
+
+	if (remote_first(word) != REMOTE_NONE)
+		first = slab_addr(s) + ((uintptr_t)remote_first(word) << 4);
+	CHECK(list_length(s, first) == remote_count(word), "the remote list's length");
+}
+
+static void audit_slab(const struct slab *s, struct sums *sum, bool known)
+{
+	uint64_t word = atomic_load(&s->remote);
+	struct heap *h = heap_of_owner(s);
+	unsigned used = slab_used(s), local = list_length(s, s->free), cached = 0;
+	unsigned hidden = (unsigned)__builtin_popcountll(s->hidden);
+	int64_t(*count)[COUNTER_COUNT] = sum->count[s->node];
+
+	CHECK(s->units == class_slab_units(s->cls) && s->size == class_size(s->cls), "class");
+	CHECK(s->capacity == slab_bytes(s) / s->size && s->extended <= s->capacity, "capacity");
+	CHECK(s->extended == used + local + hidden, "extended %u used %u free %u hidden %u",
+	      s->extended, used, local, hidden);
+	audit_remote(s, word);
+	switch (remote_state(word)) {
+	case SLAB_OWNED:
+		CHECK(h && on_heap(h, s), "an owned slab that its heap does not know");
+		audit_heap_lists(h, s->cls);
+		cached = in_bin(h, s);
+		count[s->cls][COUNT_active]++;
+		break;
+	case SLAB_FULL:
+		CHECK(!h && local + hidden + remote_count(word) == 0, "FULL with free blocks");
+		count[s->cls][COUNT_full]++;
+		break;
+	case SLAB_LISTED:
+		CHECK(!h && remote_used(word) == used, "LISTED, used");
+		CHECK(!remote_is_empty(word), "LISTED with nothing out");
+		count[s->cls][COUNT_partial]++;
+		sum->listed[s->node][s->cls]++;
+		break;
+	}
+	if (known)
+		CHECK(used == sum->out[s - slab_of(layout.base)] + cached + remote_count(word),
+		      "used %u, out %u, in the bin %u, remote %u, size %u", used,
+		      sum->out[s - slab_of(layout.base)], cached, remote_count(word), s->size);
+	CHECK(s->tallied >= used || s->tallied <= s->capacity, "tallied");
+	count[s->cls][COUNT_slots] += s->capacity;
+	count[s->cls][COUNT_used] += s->tallied;
+	count[s->cls][COUNT_misplaced] += s->misplaced;
+	count[s->cls][COUNT_held] += (int64_t)mem_resident(s);
+	sum->held += (int64_t)mem_resident(s);
+	sum->idle += s->idle * (int64_t)GRANULE;
+}
+
+static void audit_free_span(const struct pool *p, const struct slab *s, struct sums *sum)
+{
+	int64_t resident = (int64_t)mem_resident(s);
+	const struct slab *after = s + s->units;
+
+	CHECK(s->units >= 1 && s[s->units - 1].head_units == s->units - 1, "a free span's ends");
+	CHECK(after == p->window.first + p->window.top || after->state != SPAN_FREE ||
+		      after->dirty != s->dirty,
+	      "two free spans that should be one");
+	sum->bin_units[s->dirty] += s->units;
+	if (!s->dirty) {
+		CHECK(resident == 0, "a clean span holds memory");
+		return;
+	}
+	sum->dirty += resident;
+	sum->held += resident;
+	sum->count[p->index][0][COUNT_held] += resident;
+	sum->count[p->index][0][COUNT_empty] += s->units;
+}
+
+static size_t bins_units(const struct span_bins *b, bool dirty)
+{
+	size_t units = 0;
+
+	for (unsigned i = 0; i < SPAN_BINS; i++) {
+		const struct slab *last = NULL;
+
+		CHECK(!b->head[i] == !(b->map[i / 64] >> (i % 64) & 1), "bin map");
+		for (const struct slab *s = b->head[i]; s; last = s, s = s->next) {
+			CHECK(s->prev == last && s->state == SPAN_FREE && s->dirty == dirty &&
+				      span_bin_of(s->units) == i,
+			      "a span in the wrong bin");
+			units += s->units;
+		}
+	}
+	return units;
+}
+
+static void audit_window(const struct pool *p, struct sums *sum, bool known)
+{
+	const struct window *w = &p->window;
+
+	CHECK(w->top <= w->committed && w->committed <= w->units, "frontier");
+	memset(sum->bin_units, 0, sizeof sum->bin_units);
+	for (size_t u = 0; u < w->top;) {
+		const struct slab *s = w->first + u;
+
+		CHECK(s->state != SPAN_BUSY && s->state != SPAN_INNER, "unit %zu: state %u", u,
+		      s->state);
+		if (s->state == SPAN_FREE)
+			audit_free_span(p, s, sum);
+		else if (s->state == SPAN_SLAB)
+			audit_slab(s, sum, known);
+		else
+			sum->count[p->index][0][COUNT_active]++;
+		u += s->units;
+		CHECK(u <= w->top, "a span beyond the frontier");
+	}
+	CHECK(bins_units(&w->clean, false) == sum->bin_units[0], "clean bins");
+	CHECK(bins_units(&w->dirty, true) == sum->bin_units[1], "dirty bins");
+}
+
+static void audit_lists(const struct sums *sum)
+{
+	for (unsigned i = 0; i < topology.count; i++)
+		for (unsigned cls = 0; cls < CLASS_COUNT; cls++) {
+			uint32_t n = 0;
+
+			for (const struct slab *s = pools[i].partial[cls]; s; s = s->next, n++)
+				CHECK(s->node == i && s->cls == cls, "on another's list");
+			CHECK(n == sum->listed[i][cls], "listed, and not on the list");
+			CHECK(n == atomic_load(&pools[i].partial_count[cls]), "partial_count");
+		}
+}
+
+static int64_t get(unsigned index, unsigned cls, enum counter c)
+{
+	return (int64_t)atomic_load(&pools[index].count[cls][c]);
+}
+
+static void audit_counters(const struct sums *sum)
+{
+	static const enum counter exact[] = { COUNT_active, COUNT_partial, COUNT_full, COUNT_empty,
+					      COUNT_slots,  COUNT_used,	   COUNT_held, COUNT_misplaced };
+	static const char *const name[] = { "active", "partial", "full", "empty",
+					    "slots",  "used",	 "held", "misplaced" };
+
+	for (unsigned i = 0; i < topology.count; i++)
+		for (unsigned cls = 0; cls < CLASS_COUNT; cls++)
+			for (unsigned k = 0; k < sizeof exact / sizeof *exact; k++)
+				CHECK(get(i, cls, exact[k]) == sum->count[i][cls][exact[k]],
+				      "node %u class %u %s: counter %ld, walk %ld", i, cls, name[k],
+				      (long)get(i, cls, exact[k]),
+				      (long)sum->count[i][cls][exact[k]]);
+	CHECK(get(topology.count, 0, COUNT_active) ==
+		      sum->count[topology.count][0][COUNT_active],
+	      "large blocks");
+	CHECK(get(topology.count, 0, COUNT_held) == sum->count[topology.count][0][COUNT_held],
+	      "large held");
+	CHECK((int64_t)mem.held == sum->held, "mem.held %zd, walk %ld", mem.held, (long)sum->held);
+	CHECK((int64_t)mem.dirty == sum->dirty, "mem.dirty %zd, walk %ld", mem.dirty,
+	      (long)sum->dirty);
+	CHECK((int64_t)mem.idle == sum->idle, "mem.idle %zd, walk %ld", mem.idle, (long)sum->idle);
+}
+
+int64_t audit_counter(unsigned index, enum counter c)
+{
+	int64_t sum = 0;
+
+	for (unsigned cls = 0; cls < CLASS_COUNT; cls++)
+		sum += get(index, cls, c);
+	return sum;
+}
+
+/* The slabs' memory on each node, as the machine has it. */
+static void audit_truth(void)
+{
+	uintptr_t slabs = topology.count * ((uintptr_t)1 << layout.window_shift);
+
+	for (unsigned i = 0; i < topology.count; i++) {
+		unsigned at = 0;
+
+		while (fake.node[at].number != topology.number[i])
+			at++;
+		long there = fake_used_in((void *)layout.base, slabs, (int)at);
+		CHECK(audit_counter(i, COUNT_held) == there * (long)os_page_size,
+		      "node %u: held %ld, there %ld pages", i,
+		      (long)audit_counter(i, COUNT_held), there);
+	}
+}
+
+static void count_live(const struct audit_live *live, struct sums *sum)
+{
+	for (size_t i = 0; i < live->count; i++) {
+		uintptr_t at = (uintptr_t)live->block[i];
+
+		if (at && layout_owns(&layout, at))
+			sum->out[slab_head(at) - slab_of(layout.base)]++;
+	}
+}
+
+void audit(const struct audit_live *live, bool truth)
+{
+	struct sums *sum = calloc(1, sizeof *sum);
+
+	CHECK(topology.count <= NODES, "nodes");
+	sum->out = calloc(layout.span >> UNIT_SHIFT, sizeof *sum->out);
+	if (live)
+		count_live(live, sum);
+	for (unsigned i = 0; i <= topology.count; i++)
+		audit_window(&pools[i], sum, live != NULL);
+	audit_lists(sum);
+	audit_counters(sum);
+	if (truth)
+		audit_truth();
+	free(sum->out);
+	free(sum);
+}
+
+void audit_all_returned(void)
+{
+	for (unsigned i = 0; i <= topology.count; i++) {
+		CHECK(audit_counter(i, COUNT_active) == 0, "node %u", i);
+		CHECK(audit_counter(i, COUNT_partial) == 0, "node %u", i);
+		CHECK(audit_counter(i, COUNT_full) == 0, "node %u", i);
+		CHECK(audit_counter(i, COUNT_empty) == 0, "node %u", i);
+		CHECK(audit_counter(i, COUNT_held) == 0, "node %u", i);
+		CHECK(audit_counter(i, COUNT_used) == 0, "node %u", i);
+	}
+	CHECK(mem.held == 0 && mem.dirty == 0 && mem.idle == 0, "held %zu dirty %zu idle %zu",
+	      mem.held, mem.dirty, mem.idle);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/os_fake.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <numaif.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+struct fake fake;
+size_t os_page_size = 4096;
+__thread int32_t fake_here;
+
+const char *const fake_call_name[FAKE_CALL_COUNT] = {
+#define X(name) #name,
+	FAKE_CALLS(X)
+#undef X
+};
+
+/* One reserved range, with a byte for each page: its node's position + 1, 0: not there. */
+static struct {
+	char *at;
+	size_t pages;
+	uint8_t *place, *policy; /* .policy: preferred position + 1 */
+} range;
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+
+void fake_machine(unsigned n, unsigned mib)
+{
+	memset(&fake, 0, sizeof fake);
+	fake.count = n;
+	fake.now_ms = 1000;
+	fake.random = 0x9e3779b97f4a7c15;
+	for (unsigned i = 0; i < n; i++) {
+		fake.node[i].number = (int)i;
+		fake.node[i].pages = (long)mib << 8;
+		for (unsigned j = 0; j < n; j++)
+			fake.distance[i][j] = i == j ? 10 : 20;
+	}
+}
+
+void fake_fail(enum fake_call call, long from, long n, int error, bool partial)
+{
+	struct fake_call_state *c = &fake.call[call];
+
+	*c = (struct fake_call_state){ .fail_from = from, .fail_n = n, .error = error,
+				       .partial = partial };
+}
+
+void fake_heal(void)
+{
+	for (unsigned i = 0; i < FAKE_CALL_COUNT; i++)
+		fake.call[i].fail_n = 0;
+}
+
+static bool fails(enum fake_call call)
+{
+	struct fake_call_state *c = &fake.call[call];
+
+	c->calls++;
+	if (c->calls < c->fail_from || c->calls - c->fail_from >= c->fail_n)
+		return false;
+	c->failed++;
+	return true;
+}
+
+static bool page_of(const void *at, size_t *page)
+{
+	*page = (size_t)((const char *)at - range.at) / os_page_size;
+	return range.at && (const char *)at >= range.at && *page < range.pages;
+}
+
+static int position_of(int number)
+{
+	for (unsigned i = 0; i < fake.count; i++)
+		if (fake.node[i].number == number)
+			return (int)i;
+	return -1;
+}
+
+static void page_drop(size_t page)
+{
+	if (range.place[page])
+		fake.node[range.place[page] - 1].used--;
+	range.place[page] = 0;
+}
+
+static long room(unsigned i)
+{
+	return fake.node[i].pages - fake.node[i].used - fake.node[i].cache;
+}
+
+/* As PREFERRED: there, else the nearest with free memory, else the nearest's cache goes. */
+static int place_for(unsigned want)
+{
+	int best = -1;
+
+	for (unsigned pass = 0; pass < 2 && best < 0; pass++)
+		for (unsigned i = 0; i < fake.count; i++) {
+			bool can = pass ? fake.node[i].cache > 0 : room(i) > 0;
+
+			if (can && (best < 0 ||
+				    fake.distance[want][i] < fake.distance[want][best]))
+				best = (int)i;
+		}
+	if (best >= 0 && room((unsigned)best) <= 0)
+		fake.node[best].cache--;
+	return best;
+}
+
+static bool page_bring(size_t page)
+{
+	unsigned want = range.policy[page] ? range.policy[page] - 1u :
+					     (unsigned)position_of(fake_here);
+
+	if (range.place[page])
+		return true;
+	int at = place_for(want);
+	if (at < 0)
+		return false;
+	range.place[page] = (uint8_t)(at + 1);
+	fake.node[at].used++;
+	return true;
+}
+
+/* --- os.h --- */
+
+void os_init(struct os_start *start)
+{
+	start->envp = fake.envp;
+	start->secure = false;
+	start->random = fake.random;
+	start->rseq_feature_size = 24;
+}
+
+static void *real_map(size_t bytes, int prot)
+{
+	void *p = mmap(NULL, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void *os_reserve(size_t bytes)
+{
+	size_t huge = (size_t)2 << 20;
+
+	if (fails(FAKE_reserve))
+		return NULL;
+	char *p = real_map(bytes + huge, PROT_NONE);
+	if (!p)
+		return NULL;
+	p = (char *)round_up((uintptr_t)p, huge);
+	if (range.at)
+		return p; /* the checker's table: its place is of no interest */
+	range.at = p;
+	range.pages = bytes / os_page_size;
+	range.place = real_map(range.pages, PROT_READ | PROT_WRITE);
+	range.policy = real_map(range.pages, PROT_READ | PROT_WRITE);
+	return p;
+}
+
+void os_unreserve(void *at, size_t bytes)
+{
+	munmap(at, bytes);
+}
+
+bool os_commit(void *at, size_t bytes)
+{
+	return !fails(FAKE_commit) && mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+void *os_map(size_t bytes)
+{
+	return fails(FAKE_map) ? NULL : real_map(bytes, PROT_READ | PROT_WRITE);
+}
+
+bool os_unmap(void *at, size_t bytes)
+{
+	return !fails(FAKE_unmap) && munmap(at, bytes) == 0;
+}
+
+int os_populate(void *at, size_t bytes)
+{
+	size_t page, n = bytes / os_page_size;
+	int r = 0;
+
+	pthread_mutex_lock(&guard);
+	bool bad = fails(FAKE_populate);
+	if (bad)
+		n = fake.call[FAKE_populate].partial ? n / 2 : 0;
+	if (page_of(at, &page))
+		for (size_t i = 0; i < n && r == 0; i++)
+			if (!page_bring(page + i))
+				r = -ENOMEM;
+	pthread_mutex_unlock(&guard);
+	return bad ? -fake.call[FAKE_populate].error : r;
+}
+
+bool os_discard(void *at, size_t bytes)
+{
+	size_t page;
+
+	pthread_mutex_lock(&guard);
+	bool ok = !fails(FAKE_discard);
+	if (ok && page_of(at, &page))
+		for (size_t i = 0; i < bytes / os_page_size; i++)
+			page_drop(page + i);
+	pthread_mutex_unlock(&guard);
+	return ok && madvise(at, bytes, MADV_DONTNEED) == 0;
+}
+
+bool os_remap_fresh(void *at, size_t bytes)
+{
+	size_t page;
+
+	if (fails(FAKE_remap_fresh))
+		return false;
+	if (page_of(at, &page))
+		for (size_t i = 0; i < bytes / os_page_size; i++) {
+			page_drop(page + i);
+			range.policy[page + i] = 0;
+		}
+	return mmap(at, bytes, PROT_READ | PROT_WRITE,
+		    MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == at;
+}
+
+bool os_move_range(void *from, void *to, size_t bytes)
+{
+	size_t a, b;
+
+	if (fails(FAKE_move_range) || mremap(from, bytes, bytes,
+					     MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+					     to) != to)
+		return false;
+	if (page_of(from, &a) && page_of(to, &b))
+		for (size_t i = 0; i < bytes / os_page_size; i++) {
+			page_drop(b + i);
+			range.place[b + i] = range.place[a + i];
+			range.place[a + i] = 0;
+		}
+	return true;
+}
+
+bool os_no_huge(void *at, size_t bytes)
+{
+	(void)at;
+	(void)bytes;
+	return !fails(FAKE_no_huge);
+}
+
+bool os_dont_dump(void *at, size_t bytes)
+{
+	(void)at;
+	(void)bytes;
+	return !fails(FAKE_dont_dump);
+}
+
+int os_set_policy(void *at, size_t bytes, int mode, int node)
+{
+	size_t page;
+
+	if (fails(FAKE_set_policy))
+		return -fake.call[FAKE_set_policy].error;
+	if (page_of(at, &page))
+		memset(range.policy + page, mode == MPOL_PREFERRED ? position_of(node) + 1 : 0,
+		       bytes / os_page_size);
+	return 0;
+}
+
+int os_task_policy(void)
+{
+	return fails(FAKE_task_policy) ? -fake.call[FAKE_task_policy].error : fake.task_policy;
+}
+
+int os_mems_allowed(uint64_t mask[OS_NODE_WORDS])
+{
+	if (fails(FAKE_mems_allowed))
+		return -fake.call[FAKE_mems_allowed].error;
+	memset(mask, 0, OS_NODE_WORDS * sizeof *mask);
+	for (unsigned i = 0; i < fake.count; i++)
+		if (fake.node[i].pages)
+			mask[fake.node[i].number / 64] |= 1ull << (fake.node[i].number % 64);
+	return 0;
+}
+
+int os_page_node(const void *at)
+{
+	size_t page;
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&guard);
+	if (fails(FAKE_page_node))
+		r = -fake.call[FAKE_page_node].error;
+	else if (page_of(at, &page) && page_bring(page)) /* touched, we were not told */
+		r = fake.node[range.place[page] - 1].number;
+	pthread_mutex_unlock(&guard);
+	return r;
+}
+
+int os_move_pages(void *at, size_t bytes, int node)
+{
+	size_t page, n = bytes / os_page_size;
+	int to = position_of(node), r = 0;
+
+	pthread_mutex_lock(&guard);
+	bool bad = fails(FAKE_move_pages);
+	if (bad)
+		n = fake.call[FAKE_move_pages].partial ? n / 2 : 0;
+	if (page_of(at, &page) && to >= 0)
+		for (size_t i = 0; i < n && r == 0; i++) {
+			if (!range.place[page + i]) {
+				r = -ENOENT;
+				break;
+			}
+			if (range.place[page + i] == to + 1)
+				continue;
+			if (room((unsigned)to) <= 0 && fake.node[to].cache > 0)
+				fake.node[to].cache--;
+			if (room((unsigned)to) <= 0) {
+				r = -ENOMEM;
+				break;
+			}
+			page_drop(page + i);
+			range.place[page + i] = (uint8_t)(to + 1);
+			fake.node[to].used++;
+		}
+	pthread_mutex_unlock(&guard);
+	return bad ? -fake.call[FAKE_move_pages].error : r;
+}
+
+int os_getcpu(unsigned *cpu, unsigned *node)
+{
+	if (fails(FAKE_getcpu))
+		return -fake.call[FAKE_getcpu].error;
+	*cpu = *node = (unsigned)fake_here;
+	return 0;
+}
+
+static long text_nodes(char *to, size_t room_, bool memory)
+{
+	long n = 0;
+
+	for (unsigned i = 0; i < fake.count; i++)
+		if (!memory || fake.node[i].pages)
+			n += snprintf(to + n, room_ - (size_t)n, "%s%d", n ? "," : "",
+				      fake.node[i].number);
+	return n + snprintf(to + n, room_ - (size_t)n, "\n");
+}
+
+static long text_distances(char *to, size_t room_, int node)
+{
+	int at = position_of(node);
+	long n = 0;
+
+	for (unsigned i = 0; at >= 0 && i < fake.count; i++)
+		n += snprintf(to + n, room_ - (size_t)n, "%d ", fake.distance[at][i]);
+	return at < 0 ? -ENOENT : n + snprintf(to + n, room_ - (size_t)n, "\n");
+}
+
+long os_read_file(const char *path, char *to, size_t room_)
+{
+	int node;
+
+	if (fails(FAKE_read_file))
+		return -fake.call[FAKE_read_file].error;
+	if (strstr(path, "/node/has_memory"))
+		return text_nodes(to, room_, true);
+	if (strstr(path, "/node/online"))
+		return text_nodes(to, room_, false);
+	if (sscanf(path, "/sys/devices/system/node/node%d/distance", &node) == 1)
+		return text_distances(to, room_, node);
+	if (strcmp(path, "/proc/self/status") == 0)
+		return snprintf(to, room_, "Name:\tx\nSeccomp:\t%d\n", fake.seccomp ? 2 : 0);
+	return -ENOENT;
+}
+
+uint64_t os_rlimit(int resource)
+{
+	(void)resource;
+	fails(FAKE_rlimit);
+	return UINT64_MAX;
+}
+
+uint64_t os_now_ms(void)
+{
+	return fake.now_ms;
+}
+
+void os_wait(_Atomic uint32_t *word, uint32_t while_is)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_is, NULL, NULL, 0);
+}
+
+void os_wake_one(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void os_yield(void)
+{
+	sched_yield();
+}
+
+void os_write_error(const char *text, size_t n)
+{
+	if (write(2, text, n) < 0)
+		return;
+}
+
+_Noreturn void os_abort(void)
+{
+	abort();
+}
+
+long fake_used(unsigned node)
+{
+	return fake.node[node].used;
+}
+
+long fake_used_in(const void *at, size_t bytes, int node)
+{
+	size_t page;
+	long n = 0;
+
+	if (page_of(at, &page))
+		for (size_t i = 0; i < bytes / os_page_size; i++)
+			n += range.place[page + i] == node + 1;
+	return n;
+}
