@@ -253,9 +253,9 @@ static struct cmp_style terminal_style(FILE *f)
 	style.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
 	setlocale(LC_CTYPE, "C");
 	if (isatty(fileno(f))) {
-		const char *no_color = getenv("NO_COLOR");
+		const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-		style.color = !no_color || !*no_color;
+		style.color = (!no_color || !*no_color) && term && strcmp(term, "dumb");
 		if (!ioctl(fileno(f), TIOCGWINSZ, &size) && size.ws_col)
 			style.width = size.ws_col;
 	}
