@@ -7,7 +7,7 @@ COMPARE_LAUNCHER := $(BUILD)/tool-obj/compare-launcher
 
 $(COMPARE_LAUNCHER): tools/compare_launcher.c tools/compare_launcher.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 $(WARN) -Wno-missing-prototypes -I. -ffreestanding -fno-stack-protector -fno-pic -no-pie \
+	$(CC) -std=gnu11 -O2 $(WARN) -Wno-missing-prototypes -I. -ffreestanding -fno-stack-protector -fno-pic \
 		-static -nostdlib -Wl,--build-id=none,-z,noexecstack -s $< -o $@
 
 $(BUILD)/tool-obj/tools/compare_embed.o: $(COMPARE_LAUNCHER)
