@@ -47,8 +47,12 @@ def best_peer(values, among=None):
     return min(peers, key=peers.get) if peers else None
 
 
-def ratio(values, a, b):
-    return values[a] / values[b] if a in values and b in values and values[b] else None
+def ratio(row, key, a, b):
+    """Median of the rounds' own ratios: within a round a and b ran one after the other, so what
+    slowed the machine down for a while slowed both."""
+    pairs = zip(row["samples"].get(a, []), row["samples"].get(b, []))
+    ratios = [x[key] / y[key] for x, y in pairs if y[key]]
+    return median(ratios) if ratios else None
 
 
 def scale_of(kind):
@@ -69,10 +73,10 @@ def time_table(result, kind):
         best = best_peer(values)
         line = [name] + [number(values.get(a) and values[a] * scale_of(kind)) for a in names]
         for a in names:
-            per_glibc[a].append(ratio(values, a, "glibc"))
+            per_glibc[a].append(ratio(row, row["metric"], a, "glibc"))
         if own:
-            per_best.append(ratio(values, OWN, best))
-            line += [number(ratio(values, OWN, "glibc"), 2), number(per_best[-1], 2)]
+            per_best.append(ratio(row, row["metric"], OWN, best))
+            line += [number(ratio(row, row["metric"], OWN, "glibc"), 2), number(per_best[-1], 2)]
         lines.append(line + [best or "-"])
     if not lines:
         return ""
@@ -104,10 +108,10 @@ def rss_table(result, kind):
         lean = best_peer(values, ("jemalloc", "mimalloc"))
         line = [name] + [number(values.get(a) and values[a] / 1024) for a in names]
         for a in names:
-            per_glibc[a].append(ratio(values, a, "glibc"))
+            per_glibc[a].append(ratio(row, "rss", a, "glibc"))
         if own:
-            per_lean.append(ratio(values, OWN, lean))
-            line += [number(ratio(values, OWN, "glibc"), 2), number(per_lean[-1], 2)]
+            per_lean.append(ratio(row, "rss", OWN, lean))
+            line += [number(ratio(row, "rss", OWN, "glibc"), 2), number(per_lean[-1], 2)]
         lines.append(line)
     if not lines:
         return ""
@@ -133,15 +137,15 @@ def misses(result):
                            f"{rss[OWN] - rss['glibc']:.0f} KiB (1024) more than glibc")
             continue
         best, lean = best_peer(values), best_peer(rss, ("jemalloc", "mimalloc"))
-        fast, small = ratio(values, OWN, best), ratio(rss, OWN, lean)
+        fast, small = ratio(row, row["metric"], OWN, best), ratio(row, "rss", OWN, lean)
         if fast and row["kind"] == "micro":
             ratios.append(fast)
         if fast and fast > 1.0:
             out.append(f"{name}: time {fast:.2f} of {best} (1.00)")
         if small and small > 1.05:
             out.append(f"{name}: peak RSS {small:.2f} of {lean} (1.05)")
-        if row["kind"] == "real" and (ratio(rss, OWN, "glibc") or 0) > 1.05:
-            out.append(f"{name}: peak RSS {ratio(rss, OWN, 'glibc'):.2f} of glibc (1.05)")
+        if row["kind"] == "real" and (ratio(row, "rss", OWN, "glibc") or 0) > 1.05:
+            out.append(f"{name}: peak RSS {ratio(row, 'rss', OWN, 'glibc'):.2f} of glibc (1.05)")
     if ratios and geomean(ratios) > 0.90:
         out.append(f"micro rows: geometric mean {geomean(ratios):.2f} of the best peers' (0.90)")
     return out
@@ -230,7 +234,8 @@ def markdown(result):
                    + (f"; half the range of a row's samples is typically {100 * width:.0f} %"
                       if width is not None else "") + ". "
                    "Processor time for rows of one thread and for programs, wall time for rows "
-                   "of several threads (their processor time stands below) and start-up.\n")
+                   "of several threads (their processor time stands below) and start-up; 'over' columns are "
+                   "medians of the ratios within each round.\n")
     titles = {"micro": "Micro", "real": "Real programs", "start": "Start-up (true)"}
     for kind, title in titles.items():
         times = time_table(result, kind)
