@@ -42,16 +42,11 @@ static size_t text_length(const char *s)
 	return n;
 }
 
-/* Four numbers with dashes between, as pub_file.c makes them (.new- in front at most). */
+/* Four numbers with dashes between, as pub_file.c makes them. */
 static bool is_our_name(const char *name)
 {
 	unsigned dashes = 0;
 
-	if (*name == '.') {
-		for (const char *new = ".new-"; *new; new ++, name++)
-			if (*name != *new)
-				return false;
-	}
 	for (; *name; name++) {
 		if (*name == '-')
 			dashes++;

@@ -6,6 +6,8 @@
 #define COMMANDS(X)                                                                                \
 	X(run, "run a program under libnumaslab.so")                                               \
 	X(compare, "compare a program under glibc malloc and under libnumaslab.so")                \
+	X(top, "watch running processes: what they hold on each node, and where it comes from")    \
+	X(stat, "show what running processes hold, by node and by size class")                     \
 	X(doctor, "what this machine offers and lacks, and what to do about it")
 
 /* argv[0] is the name of the subcommand; the result is the exit status of the process. */
