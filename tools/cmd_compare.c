@@ -110,13 +110,13 @@ static int check_base(struct cmp_document *d, struct cmp_document *base)
 	}
 	if (base->problem.what[0] || !base->runs.n[CMP_AFTER])
 		return cmd_fail(STATUS_USAGE, NAME, "the base recorded a failure, no samples");
-	if (strcmp(base->name[CMP_BEFORE], d->name[CMP_BEFORE])) {
+	if (strcmp(base->name[CMP_BEFORE], d->name[CMP_BEFORE]) != 0) {
 		cmp_note(d, "the base's other side was %s, so there is no control",
 			 base->name[CMP_BEFORE]);
 		base->runs.n[CMP_BEFORE] = 0;
 	}
-	if (strcmp(base->machine.cpu, d->machine.cpu) ||
-	    strcmp(base->machine.kernel, d->machine.kernel))
+	if (strcmp(base->machine.cpu, d->machine.cpu) != 0 ||
+	    strcmp(base->machine.kernel, d->machine.kernel) != 0)
 		cmp_note(d, "the base comes from another machine: %.100s, %.100s",
 			 base->machine.cpu, base->machine.kernel);
 	return -1;
@@ -137,7 +137,7 @@ static void note_circumstances(struct cmp_document *d)
 	if (m->load > 0.7 * m->cpus_online)
 		cmp_note(d, "the machine was busy when this began (load %.1f on %d CPUs)", m->load,
 			 m->cpus_online);
-	if (m->governor[0] && strcmp(m->governor, "performance"))
+	if (m->governor[0] && strcmp(m->governor, "performance") != 0)
 		cmp_note(d, "the CPUs change their speed (governor %s)", m->governor);
 	if (m->numa_balancing <= 0 && (d->plan.threshold[CMP_M_HINT].judged || d->all_rows))
 		cmp_note(d, "NUMA balancing is off here, so there can be no hint faults");
@@ -255,7 +255,7 @@ static struct cmp_style terminal_style(FILE *f)
 	if (isatty(fileno(f))) {
 		const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-		style.color = (!no_color || !*no_color) && term && strcmp(term, "dumb");
+		style.color = (!no_color || !*no_color) && term && strcmp(term, "dumb") != 0;
 		if (!ioctl(fileno(f), TIOCGWINSZ, &size) && size.ws_col)
 			style.width = size.ws_col;
 	}
@@ -265,7 +265,7 @@ static struct cmp_style terminal_style(FILE *f)
 static int write_one(const struct cmp_document *d, const struct cmp_options *o, int format)
 {
 	const char *path = o->file[format];
-	bool is_file = path && strcmp(path, "-");
+	bool is_file = path && strcmp(path, "-") != 0;
 	FILE *f = is_file ? fopen(path, "we") : stdout;
 	struct cmp_style style;
 	char shown[PATH_MAX];

@@ -87,7 +87,7 @@ static void sweep(const char *parent)
 		char path[PATH_MAX + 300];
 		int pid;
 
-		if (strncmp(d->d_name, GROUP_PREFIX, strlen(GROUP_PREFIX)))
+		if (strncmp(d->d_name, GROUP_PREFIX, strlen(GROUP_PREFIX)) != 0)
 			continue;
 		pid = atoi(d->d_name + strlen(GROUP_PREFIX));
 		if (pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH)

@@ -5,6 +5,10 @@
 
 #include "tools/compare_run.h"
 
+#ifndef COMPARE_LAUNCHER /* for analysers; an empty image is not run */
+#define COMPARE_LAUNCHER "/dev/null"
+#endif
+
 extern const char cmp_launcher[], cmp_launcher_end[];
 
 __asm__(".section .rodata\n"
@@ -16,7 +20,7 @@ __asm__(".section .rodata\n"
 
 int cmp_launcher_open(void)
 {
-	size_t size = (size_t)(cmp_launcher_end - cmp_launcher);
+	size_t size = (uintptr_t)cmp_launcher_end - (uintptr_t)cmp_launcher;
 	int fd = memfd_create("numaslab-launcher", MFD_CLOEXEC);
 
 	if (fd >= 0 && write(fd, cmp_launcher, size) != (ssize_t)size) {

@@ -54,7 +54,7 @@ static void tell(long fd, struct cmp_started *s)
 static void become(long fd, char **argv, char **env)
 {
 	struct cmp_started s = {.kind = CMP_STARTED};
-	int64_t time[2];
+	int64_t time[2] = {0, 0};
 
 	call(SYS_prctl, DEATH_SIGNAL, SIGNAL_KILL, 0, 0, 0);
 	call(SYS_fcntl, fd, SET_FD_FLAGS, CLOSE_ON_EXEC, 0, 0);

@@ -74,7 +74,7 @@ static const char *load_sample(struct cmp_document *d, const cJSON *o)
 	int side = 0;
 
 	get_text(o, "side", name, sizeof name);
-	while (side < CMP_SIDES && strcmp(name, sides[side]))
+	while (side < CMP_SIDES && strcmp(name, sides[side]) != 0)
 		side++;
 	if (side == CMP_SIDES)
 		return "a sample has no valid side";

@@ -26,7 +26,7 @@ static void read_cpu(char *out, size_t size)
 	while (f && fgets(line, sizeof(line), f)) {
 		char *colon = strchr(line, ':');
 
-		if (strncmp(line, "model name", 10) || !colon)
+		if (strncmp(line, "model name", 10) != 0 || !colon)
 			continue;
 		line[strcspn(line, "\n")] = '\0';
 		snprintf(out, size, "%s", colon + 1 + strspn(colon + 1, " \t"));

@@ -8,7 +8,7 @@
 
 const struct cmp_metric cmp_metrics[CMP_M_COUNT] = {
 #define X(id, name_, alias_, unit_, help_)                                                         \
-	[CMP_M_##id] = {.name = name_, .alias = alias_, .help = help_, .unit = CMP_##unit_},
+	[CMP_M_##id] = {.name = (name_), .alias = (alias_), .help = (help_), .unit = CMP_##unit_},
     CMP_METRICS(X)
 #undef X
 };

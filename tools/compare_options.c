@@ -152,7 +152,7 @@ static int thresholds(struct cmp_options *o, const char *text)
 
 static int numeric_option(struct cmp_options *o, int got)
 {
-	size_t seed;
+	size_t seed = 0;
 	int status;
 
 	switch (got) {

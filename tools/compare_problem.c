@@ -29,14 +29,19 @@ size_t cmp_first_difference(const char *a, const char *b, char *shown_a, char *s
 /* The last lines of stderr, tabs as blanks. */
 static void keep_output(struct cmp_document *d, const struct cmp_output *err)
 {
-	size_t room = sizeof d->problem.output - 1, skip = err->len > room ? err->len - room : 0;
-	const char *from = err->data ? err->data + skip : "";
+	const char *from, *end;
 	int lines = 0;
 
-	for (size_t i = err->len; i > skip && lines < 16; i--) {
-		lines += err->data[i - 1] == '\n' && i < err->len;
+	if (!err->data)
+		return;
+	from = err->data;
+	end = from + err->len;
+	if (err->len >= sizeof d->problem.output)
+		from = end - sizeof d->problem.output + 1;
+	for (const char *c = end - 1; c > from && lines < 16; c--) {
+		lines += c[-1] == '\n';
 		if (lines == 16)
-			from = err->data + i;
+			from = c;
 	}
 	snprintf(d->problem.output, sizeof d->problem.output, "%s", from);
 	for (char *c = d->problem.output; *c; c++)

@@ -31,12 +31,11 @@ static bool is_variable(const char *entry, const char *name)
 
 static char *text_join(const char *a, const char *b)
 {
-	char *out = malloc(strlen(a) + strlen(b) + 1);
+	char *out;
 
-	if (!out)
+	if (asprintf(&out, "%s%s", a, b) < 0)
 		abort();
-	strcpy(out, a);
-	return strcat(out, b);
+	return out;
 }
 
 /* The environment for a run, made here and not in the child, which must stay small (see
