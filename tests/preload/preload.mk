@@ -39,3 +39,4 @@ $(PT)/outer.so: PT_FLAGS += -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/inner'
 $(PT)/inner/libinner.so: tests/preload/plugins/tls_plugin.c
 	@mkdir -p $(@D)
 	$(CC) $(PT_FLAGS) -fPIC -shared $< -o $@
+SUITES += tests/preload/programs
