@@ -20,7 +20,7 @@ __thread int32_t fake_here;
 
 const char *const fake_call_name[FAKE_CALL_COUNT] = {
 #define X(name) #name,
-	FAKE_CALLS(X)
+    FAKE_CALLS(X)
 #undef X
 };
 
@@ -51,8 +51,8 @@ void fake_fail(enum fake_call call, long from, long n, int error, bool partial)
 {
 	struct fake_call_state *c = &fake.call[call];
 
-	*c = (struct fake_call_state){ .fail_from = from, .fail_n = n, .error = error,
-				       .partial = partial };
+	*c = (struct fake_call_state){
+	    .fail_from = from, .fail_n = n, .error = error, .partial = partial};
 }
 
 void fake_heal(void)
@@ -107,8 +107,7 @@ static int place_for(unsigned want)
 		for (unsigned i = 0; i < fake.count; i++) {
 			bool can = pass ? fake.node[i].cache > 0 : room(i) > 0;
 
-			if (can && (best < 0 ||
-				    fake.distance[want][i] < fake.distance[want][best]))
+			if (can && (best < 0 || fake.distance[want][i] < fake.distance[want][best]))
 				best = (int)i;
 		}
 	if (best >= 0 && room((unsigned)best) <= 0)
@@ -118,8 +117,8 @@ static int place_for(unsigned want)
 
 static bool page_bring(size_t page)
 {
-	unsigned want = range.policy[page] ? range.policy[page] - 1u :
-					     (unsigned)position_of(fake_here);
+	unsigned want =
+	    range.policy[page] ? range.policy[page] - 1u : (unsigned)position_of(fake_here);
 
 	if (range.place[page])
 		return true;
@@ -236,9 +235,8 @@ bool os_move_range(void *from, void *to, size_t bytes)
 {
 	size_t a, b;
 
-	if (fails(FAKE_move_range) || mremap(from, bytes, bytes,
-					     MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
-					     to) != to)
+	if (fails(FAKE_move_range) ||
+	    mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != to)
 		return false;
 	if (page_of(from, &a) && page_of(to, &b))
 		for (size_t i = 0; i < bytes / os_page_size; i++) {

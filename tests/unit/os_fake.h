@@ -12,9 +12,10 @@
 #define FAKE_NODES 8u
 
 #define FAKE_CALLS(X)                                                                              \
-	X(reserve) X(commit) X(map) X(unmap) X(populate) X(discard) X(remap_fresh) X(move_range)   \
-	X(no_huge) X(dont_dump) X(set_policy) X(task_policy) X(mems_allowed) X(page_node)          \
-	X(move_pages) X(getcpu) X(read_file) X(rlimit)
+	X(reserve)                                                                                 \
+	X(commit) X(map) X(unmap) X(populate) X(discard) X(remap_fresh) X(move_range) X(no_huge)   \
+	    X(dont_dump) X(set_policy) X(task_policy) X(mems_allowed) X(page_node) X(move_pages)   \
+		X(getcpu) X(read_file) X(rlimit)
 
 enum fake_call {
 #define X(name) FAKE_##name,

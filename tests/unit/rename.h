@@ -4,7 +4,8 @@
 
 /*
  * The library's functions beside libc's own, in one test program: preload/ *.c are compiled with
- * this (-include), so that malloc here is ns_malloc.  Alters the declarations of libc's headers too.
+ * this (-include), so that malloc here is ns_malloc.  Alters the declarations of libc's headers
+ * too.
  */
 
 #define malloc		   ns_malloc

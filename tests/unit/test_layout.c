@@ -6,10 +6,10 @@
 struct layout layout;
 
 static const struct layout plans[] = {
-	{ .base = 0x7f0000000000, .window_shift = 26, .window_count = 2, .table = 0x7e0000000000 },
-	{ .base = 0x100000200000, .window_shift = 30, .window_count = 5, .table = 0x100000000000 },
-	{ .base = 0x200000000000, .window_shift = 40, .window_count = 9, .table = 0x100000000000 },
-	{ .base = 0x200000, .window_shift = 26, .window_count = 129, .table = 0x7f0000000000 },
+    {.base = 0x7f0000000000, .window_shift = 26, .window_count = 2, .table = 0x7e0000000000},
+    {.base = 0x100000200000, .window_shift = 30, .window_count = 5, .table = 0x100000000000},
+    {.base = 0x200000000000, .window_shift = 40, .window_count = 9, .table = 0x100000000000},
+    {.base = 0x200000, .window_shift = 26, .window_count = 129, .table = 0x7f0000000000},
 };
 
 static struct layout plan(unsigned i)
@@ -25,22 +25,25 @@ static struct layout plan(unsigned i)
 static void windows_begin_and_end_where_they_should(void **state)
 {
 	(void)state;
-	for each_plan (i) {
-		struct layout l = plan(i);
+	for
+		each_plan(i)
+		{
+			struct layout l = plan(i);
 
-		assert_false(layout_owns(&l, l.base - 1));
-		assert_false(layout_owns(&l, l.base + l.span));
-		assert_false(layout_owns(&l, 0));
-		assert_false(layout_owns(&l, UINTPTR_MAX));
-		for (unsigned w = 0; w < l.window_count; w++) {
-			uintptr_t at = l.base + ((uintptr_t)w << l.window_shift);
+			assert_false(layout_owns(&l, l.base - 1));
+			assert_false(layout_owns(&l, l.base + l.span));
+			assert_false(layout_owns(&l, 0));
+			assert_false(layout_owns(&l, UINTPTR_MAX));
+			for (unsigned w = 0; w < l.window_count; w++) {
+				uintptr_t at = l.base + ((uintptr_t)w << l.window_shift);
 
-			assert_true(layout_owns(&l, at));
-			assert_int_equal(layout_window_of(&l, at), w);
-			assert_int_equal(
-				layout_window_of(&l, at + ((uintptr_t)1 << l.window_shift) - 1), w);
+				assert_true(layout_owns(&l, at));
+				assert_int_equal(layout_window_of(&l, at), w);
+				assert_int_equal(
+				    layout_window_of(&l, at + ((uintptr_t)1 << l.window_shift) - 1),
+				    w);
+			}
 		}
-	}
 }
 
 static void check_unit(const struct layout *l, uintptr_t unit)
@@ -58,36 +61,42 @@ static void check_unit(const struct layout *l, uintptr_t unit)
 static void units_and_descriptors_correspond(void **state)
 {
 	(void)state;
-	for each_plan (i) {
-		struct layout l = plan(i);
-		uintptr_t units = l.span >> UNIT_SHIFT;
+	for
+		each_plan(i)
+		{
+			struct layout l = plan(i);
+			uintptr_t units = l.span >> UNIT_SHIFT;
 
-		for (uintptr_t u = 0; u < 5000 && u < units; u++)
-			check_unit(&l, u);
-		for (uintptr_t bit = 1; bit < units; bit *= 2) {
-			check_unit(&l, bit);
-			check_unit(&l, bit - 1);
-			check_unit(&l, units - bit);
+			for (uintptr_t u = 0; u < 5000 && u < units; u++)
+				check_unit(&l, u);
+			for (uintptr_t bit = 1; bit < units; bit *= 2) {
+				check_unit(&l, bit);
+				check_unit(&l, bit - 1);
+				check_unit(&l, units - bit);
+			}
 		}
-	}
 }
 
 static void a_window_s_descriptors_start_on_a_page(void **state)
 {
 	(void)state;
-	/* window_grow() commits descriptors by pages: two windows must not share one (64 KiB pages). */
-	for each_plan (i) {
-		struct layout l = plan(i);
-		uintptr_t bytes = ((uintptr_t)1 << l.window_shift >> UNIT_SHIFT) * SLAB_DESC_SIZE;
+	/* window_grow() commits descriptors by pages: two windows must not share one (64 KiB
+	 * pages). */
+	for
+		each_plan(i)
+		{
+			struct layout l = plan(i);
+			uintptr_t bytes =
+			    ((uintptr_t)1 << l.window_shift >> UNIT_SHIFT) * SLAB_DESC_SIZE;
 
-		assert_int_equal(bytes % 65536, 0);
-	}
+			assert_int_equal(bytes % 65536, 0);
+		}
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(windows_begin_and_end_where_they_should),
-	cmocka_unit_test(units_and_descriptors_correspond),
-	cmocka_unit_test(a_window_s_descriptors_start_on_a_page),
+    cmocka_unit_test(windows_begin_and_end_where_they_should),
+    cmocka_unit_test(units_and_descriptors_correspond),
+    cmocka_unit_test(a_window_s_descriptors_start_on_a_page),
 };
 
 TAP_MAIN(tests)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The protected links: round trips, and that no corrupt byte leads from one valid link to another. */
+/* The protected links: round trips, and that no corrupt byte leads from one valid link to another.
+ */
 #include "tests/unit/child.h"
 #include "allocator/slab.h"
 
@@ -118,12 +119,12 @@ static void ends_are_told_from_links(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(inverse_is_the_inverse),
-	cmocka_unit_test(words_lead_back),
-	cmocka_unit_test(every_corrupt_byte_is_seen),
-	cmocka_unit_test(a_weak_multiplier_is_refused_and_would_be_seen_as_weak),
-	cmocka_unit_test(a_zeroed_or_garbage_word_is_no_link),
-	cmocka_unit_test(ends_are_told_from_links),
+    cmocka_unit_test(inverse_is_the_inverse),
+    cmocka_unit_test(words_lead_back),
+    cmocka_unit_test(every_corrupt_byte_is_seen),
+    cmocka_unit_test(a_weak_multiplier_is_refused_and_would_be_seen_as_weak),
+    cmocka_unit_test(a_zeroed_or_garbage_word_is_no_link),
+    cmocka_unit_test(ends_are_told_from_links),
 };
 
 TAP_MAIN(tests)

@@ -87,12 +87,12 @@ static void slabs_hold_at_least_eight_blocks(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_size_has_the_smallest_class_that_fits),
-	cmocka_unit_test(class_and_size_are_inverse),
-	cmocka_unit_test(every_alignment_has_the_smallest_aligned_class),
-	cmocka_unit_test(waste_inside_a_block_is_bounded),
-	cmocka_unit_test(medium_classes_waste_little_at_the_slab_s_end),
-	cmocka_unit_test(slabs_hold_at_least_eight_blocks),
+    cmocka_unit_test(every_size_has_the_smallest_class_that_fits),
+    cmocka_unit_test(class_and_size_are_inverse),
+    cmocka_unit_test(every_alignment_has_the_smallest_aligned_class),
+    cmocka_unit_test(waste_inside_a_block_is_bounded),
+    cmocka_unit_test(medium_classes_waste_little_at_the_slab_s_end),
+    cmocka_unit_test(slabs_hold_at_least_eight_blocks),
 };
 
 TAP_MAIN(tests)

@@ -6,8 +6,8 @@
 
 static void remote_word_keeps_its_fields_apart(void **state)
 {
-	static const unsigned firsts[] = { 0, 1, 4095, 32767, REMOTE_NONE };
-	static const unsigned counts[] = { 0, 1, 4095, 4096 };
+	static const unsigned firsts[] = {0, 1, 4095, 32767, REMOTE_NONE};
+	static const unsigned counts[] = {0, 1, 4095, 4096};
 
 	(void)state;
 	for (unsigned f = 0; f < 5; f++)
@@ -110,11 +110,11 @@ static void pushes_come_back_once(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(remote_word_keeps_its_fields_apart),
-	cmocka_unit_test(every_turn_gives_another_word),
-	cmocka_unit_test(empty_means_listed_and_all_back),
-	cmocka_unit_test(init_and_extend_every_class),
-	cmocka_unit_test(pushes_come_back_once),
+    cmocka_unit_test(remote_word_keeps_its_fields_apart),
+    cmocka_unit_test(every_turn_gives_another_word),
+    cmocka_unit_test(empty_means_listed_and_all_back),
+    cmocka_unit_test(init_and_extend_every_class),
+    cmocka_unit_test(pushes_come_back_once),
 };
 
 int main(void)

@@ -233,12 +233,12 @@ static bool take_step(struct world *w, unsigned me)
 	return true;
 }
 
-static const uint8_t blocks_of[3][BLOCKS] = { { 0 }, { 1, 2 }, { 2 } };
+static const uint8_t blocks_of[3][BLOCKS] = {{0}, {1, 2}, {2}};
 
 /* What each actor can do; each entry tried at each point. */
 static bool act(struct world *w, unsigned me, unsigned choice, unsigned plan)
 {
-	static const uint8_t two[] = { 1, 2 }, one_a[] = { 1 }, one_b[] = { 2 }, zero[] = { 0 };
+	static const uint8_t two[] = {1, 2}, one_a[] = {1}, one_b[] = {2}, zero[] = {0};
 
 	switch (me * 10 + choice) {
 	case 0: /* the owner refills, sets full */
@@ -248,7 +248,8 @@ static bool act(struct world *w, unsigned me, unsigned choice, unsigned plan)
 	case 2: /* and frees a block of its own */
 		return !w->leaving && free_step(w, 0, zero, 1, true);
 	case 10: /* a foreign thread frees */
-		return plan == 3 ? free_step(w, 1, one_a, 1, false) : free_step(w, 1, two, 2, false);
+		return plan == 3 ? free_step(w, 1, one_a, 1, false)
+				 : free_step(w, 1, two, 2, false);
 	case 20: /* another thread of the node frees, if it has any */
 		return plan == 3 && free_step(w, 2, one_b, 1, true);
 	case 21: /* or refills */
@@ -363,7 +364,7 @@ static void every_interleaving_keeps_the_account(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_interleaving_keeps_the_account),
+    cmocka_unit_test(every_interleaving_keeps_the_account),
 };
 
 int main(void)

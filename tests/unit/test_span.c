@@ -24,7 +24,7 @@ static unsigned pick(unsigned below)
 
 static void boot_one_window(void)
 {
-	static char *const envp[] = { "NUMASLAB_WINDOW=64M", NULL };
+	static char *const envp[] = {"NUMASLAB_WINDOW=64M", NULL};
 
 	fake_machine(1, 512);
 	fake.envp = envp;
@@ -73,7 +73,8 @@ static void compare(void)
 		CHECK(unit[i] == BEYOND);
 	for (unsigned d = 0; d < 2; d++)
 		for (unsigned bin = 0; bin < SPAN_BINS; bin++)
-			for (struct slab *s = (d ? &w->dirty : &w->clean)->head[bin]; s; s = s->next)
+			for (struct slab *s = (d ? &w->dirty : &w->clean)->head[bin]; s;
+			     s = s->next)
 				in_bins += span_bin_of(s->units) == bin;
 	CHECK(in_bins == free_spans, "%zu in bins, %zu free", in_bins, free_spans);
 }
@@ -104,7 +105,8 @@ static bool must_fit(size_t n, size_t align)
 
 static void take(unsigned slot)
 {
-	size_t n = pick(8) ? 1 + pick(12) : 1 + pick(150), align = (size_t)1 << (pick(4) ? 0 : pick(6));
+	size_t n = pick(8) ? 1 + pick(12) : 1 + pick(150),
+	       align = (size_t)1 << (pick(4) ? 0 : pick(6));
 	bool clean, possible = fits(n, align, false), sure = must_fit(n, align);
 	struct slab *s = span_take(w, n, align, &clean);
 
@@ -250,7 +252,7 @@ static void a_refused_commit_is_tried_with_less(const void *arg)
 
 static void random_use_agrees_with_an_array(void **state)
 {
-	static const uint64_t seeds[] = { 1, 2, 3, 4, 5, 6 };
+	static const uint64_t seeds[] = {1, 2, 3, 4, 5, 6};
 
 	(void)state;
 	for (unsigned i = 0; i < 6; i++)
@@ -284,10 +286,10 @@ static void a_refused_commit(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(bins_are_ordered),
-	cmocka_unit_test(random_use_agrees_with_an_array),
-	cmocka_unit_test(the_end_of_the_window),
-	cmocka_unit_test(a_refused_commit),
+    cmocka_unit_test(bins_are_ordered),
+    cmocka_unit_test(random_use_agrees_with_an_array),
+    cmocka_unit_test(the_end_of_the_window),
+    cmocka_unit_test(a_refused_commit),
 };
 
 TAP_MAIN(tests)

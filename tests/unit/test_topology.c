@@ -44,14 +44,45 @@ static void gaps_memoryless_and_cpuless_nodes(void **state)
 static void malformed_texts_are_refused(void **state)
 {
 	static const char *const bad[] = {
-		"", " ", ";", "0", "0:", "0:0", "0:0@0", "0:1G@", "0:1G@0-", "0:1G@2-1",
-		"0:1G@0;0:1G@1", "0:1G@0;1:1G@0", "0:1G@1024", "1024:1G", "-1:1G", "0:-1",
-		"0:1X", "0:1GG", "0:1G@0 ", "0:1G@0,", "0:1G@0;;1:1G@1", "0:1G@0;x",
-		"0:1G@0;dist=", "0:1G@0;dist=0:0:20", "0:1G@0;dist=0:1:20", "0:1G@0;1:1G;dist=0:1",
-		"0:1G@0;1:1G;dist=0:1:9", "0:1G@0;1:1G;dist=0:1:256", "0:1G@0;1:1G;dist=0:1:20,",
-		"dist=0:1:20;0:1G@0;1:1G", "0:99999999999999999999", "99999999999999999999:1G",
-		"0:4194304T@0", "0:1099511627777", "0:1G@0;1:1g@1", "0x0:1G", "0:1G\n",
-		"0:1G@99999999999999999999", "0:1G@0-99999999999999999999",
+	    "",
+	    " ",
+	    ";",
+	    "0",
+	    "0:",
+	    "0:0",
+	    "0:0@0",
+	    "0:1G@",
+	    "0:1G@0-",
+	    "0:1G@2-1",
+	    "0:1G@0;0:1G@1",
+	    "0:1G@0;1:1G@0",
+	    "0:1G@1024",
+	    "1024:1G",
+	    "-1:1G",
+	    "0:-1",
+	    "0:1X",
+	    "0:1GG",
+	    "0:1G@0 ",
+	    "0:1G@0,",
+	    "0:1G@0;;1:1G@1",
+	    "0:1G@0;x",
+	    "0:1G@0;dist=",
+	    "0:1G@0;dist=0:0:20",
+	    "0:1G@0;dist=0:1:20",
+	    "0:1G@0;1:1G;dist=0:1",
+	    "0:1G@0;1:1G;dist=0:1:9",
+	    "0:1G@0;1:1G;dist=0:1:256",
+	    "0:1G@0;1:1G;dist=0:1:20,",
+	    "dist=0:1:20;0:1G@0;1:1G",
+	    "0:99999999999999999999",
+	    "99999999999999999999:1G",
+	    "0:4194304T@0",
+	    "0:1099511627777",
+	    "0:1G@0;1:1g@1",
+	    "0x0:1G",
+	    "0:1G\n",
+	    "0:1G@99999999999999999999",
+	    "0:1G@0-99999999999999999999",
 	};
 
 	(void)state;
@@ -93,7 +124,7 @@ static void any_bytes_are_survived(void **state)
 
 static bool list_is(const char *text, uint64_t lo)
 {
-	uint64_t mask[OS_NODE_WORDS] = { ~0ull };
+	uint64_t mask[OS_NODE_WORDS] = {~0ull};
 
 	return topology_parse_list(text, strlen(text), mask, OS_NODE_BITS) && mask[0] == lo;
 }
@@ -194,13 +225,13 @@ static void real_machines(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(t1_s_machine),
-	cmocka_unit_test(gaps_memoryless_and_cpuless_nodes),
-	cmocka_unit_test(malformed_texts_are_refused),
-	cmocka_unit_test(any_bytes_are_survived),
-	cmocka_unit_test(kernel_lists),
-	cmocka_unit_test(simulated_machines),
-	cmocka_unit_test(real_machines),
+    cmocka_unit_test(t1_s_machine),
+    cmocka_unit_test(gaps_memoryless_and_cpuless_nodes),
+    cmocka_unit_test(malformed_texts_are_refused),
+    cmocka_unit_test(any_bytes_are_survived),
+    cmocka_unit_test(kernel_lists),
+    cmocka_unit_test(simulated_machines),
+    cmocka_unit_test(real_machines),
 };
 
 TAP_MAIN(tests)
