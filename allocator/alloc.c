@@ -164,6 +164,7 @@ size_t alloc_trim(void)
 			heap_trim(idle);
 			heap_rest(idle);
 		}
+		pool_trim_partial(&pools[i]);
 	}
 	return pools_purge(0, 0);
 }

@@ -49,7 +49,6 @@ bool foreign_is_libc(const void *p); /* slow: reads the process's mappings */
 /* --- check.c: NUMASLAB_CHECK=1. --- */
 void check_alloc(const struct slab *s, const void *p);
 void check_free(const struct slab *s, const void *p); /* dies, or the block is out no more */
-bool check_init(void);
 
 /* A block of a sound slab, freed by the calling thread. */
 void free_block(struct slab *s, void *p);

@@ -45,7 +45,7 @@ static bool boot(void)
 	topology_init(tunables.topology);
 	find_where(start.rseq_feature_size);
 	link_init(start.random);
-	if (!pools_init() || (alloc_checked && !check_init()))
+	if (!pools_init(start.random))
 		return false;
 	heaps_init();
 	layout.small_limit = topology.guarded || alloc_checked ? 0 : CLASS_LINEAR_MAX;

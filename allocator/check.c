@@ -4,50 +4,68 @@
 #include <string.h>
 
 /*
- * NUMASLAB_CHECK=1: a bit for each block that is out, in a table of its own, so that no overflow
- * reaches it.  Every malloc and free goes the slow way then (heap.h: .where and heap_tag()).
+ * NUMASLAB_CHECK=1: a bit for each block that is out, apart from the blocks, so that no overflow
+ * reaches it.  Every malloc and free goes the slow way then (heap.c: WHERE_NEVER; heap_tag()).
  */
 
-static _Atomic uint64_t *out_bits;
+#define OUT_WORDS (UNIT_SIZE / 16 / 64)
 
-#define WORDS_PER_UNIT (UNIT_SIZE / 16 / 64)
-
-cold bool check_init(void)
+/* A slab is born: none of its blocks is out.  The bits stay with the descriptor. */
+void check_birth(struct slab *s)
 {
-	size_t bytes = (layout.span >> UNIT_SHIFT) * WORDS_PER_UNIT * sizeof(uint64_t);
-	void *at = os_reserve(bytes);
-
-	if (!at || !os_commit(at, bytes))
-		return false;
-	out_bits = at;
-	return true;
+	if (!s->out)
+		s->out = meta_alloc(OUT_WORDS * sizeof(uint64_t));
+	if (s->out)
+		memset((void *)s->out, 0, OUT_WORDS * sizeof(uint64_t));
 }
 
-static _Atomic uint64_t *word_of(const void *p, uint64_t *bit)
+static _Atomic uint64_t *word_of(const struct slab *s, const void *p, uint64_t *bit)
 {
-	uintptr_t step = ((uintptr_t)p - layout.base) >> 4;
+	size_t block = ((uintptr_t)p - slab_addr(s)) / s->size;
 
-	*bit = (uint64_t)1 << (step % 64);
-	return &out_bits[step / 64];
+	*bit = (uint64_t)1 << (block % 64);
+	return &s->out[block / 64];
+}
+
+static bool is_inner(const struct slab *s, const void *p)
+{
+	size_t offset = (uintptr_t)p - slab_addr(s);
+
+	return offset % s->size || offset / s->size >= s->capacity;
+}
+
+/* Whether the block was out before. */
+static bool set_out(const struct slab *s, const void *p)
+{
+	uint64_t bit;
+	_Atomic uint64_t *word = word_of(s, p, &bit);
+
+	return atomic_fetch_or(word, bit) & bit;
+}
+
+static bool clear_out(const struct slab *s, const void *p)
+{
+	uint64_t bit;
+	_Atomic uint64_t *word = word_of(s, p, &bit);
+
+	return atomic_fetch_and(word, ~bit) & bit;
 }
 
 void check_alloc(const struct slab *s, const void *p)
 {
-	uint64_t bit;
-	_Atomic uint64_t *word = word_of(p, &bit);
-
-	if (((uintptr_t)p - slab_addr(s)) % s->size || atomic_fetch_or(word, bit) & bit)
+	if (s->state != SPAN_SLAB || !s->out)
+		return;
+	if (is_inner(s, p) || set_out(s, p))
 		die("a block that is out is about to be handed out again", p);
 }
 
 void check_free(const struct slab *s, const void *p)
 {
-	uint64_t bit;
-	_Atomic uint64_t *word = word_of(p, &bit);
-
-	if (((uintptr_t)p - slab_addr(s)) % s->size)
+	if (!s->out)
+		return;
+	if (is_inner(s, p))
 		die("free of a pointer into the middle of a block", p);
-	if (!(atomic_fetch_and(word, ~bit) & bit))
+	if (!clear_out(s, p))
 		die("double free", p);
 }
 

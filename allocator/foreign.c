@@ -71,24 +71,24 @@ static bool hex(const char **at, const char *end, uintptr_t *out)
 	return *at > from;
 }
 
-/* One line of maps, "lo-hi rwxp off dev inode  name": whether addr is in it and it may be libc's.
- */
-static bool line_is_libc(const char *line, const char *end, uintptr_t addr, bool *inside)
-{
-	const char *at = line;
+struct mapping {
 	uintptr_t lo, hi;
+	bool writable, named, heap;
+};
 
-	*inside = false;
-	if (!hex(&at, end, &lo) || at++ >= end || !hex(&at, end, &hi))
+/* One line of maps, "lo-hi rwxp off dev inode  name". */
+static bool parse_mapping(const char *line, const char *end, struct mapping *m)
+{
+	const char *at = line, *name = end;
+
+	if (!hex(&at, end, &m->lo) || at++ >= end || !hex(&at, end, &m->hi))
 		return false;
-	*inside = addr >= lo && addr < hi;
-	bool writable = end - at > 4 && at[1] == 'r' && at[2] == 'w' && at[4] == 'p';
-	const char *name = end;
-
+	m->writable = end - at > 4 && at[1] == 'r' && at[2] == 'w' && at[4] == 'p';
 	while (name > at && name[-1] != ' ')
 		name--;
-	size_t n = (size_t)(end - name);
-	return writable && (n == 0 || (n == 6 && memcmp(name, "[heap]", 6) == 0));
+	m->named = name < end;
+	m->heap = end - name == 6 && memcmp(name, "[heap]", 6) == 0;
+	return true;
 }
 
 cold bool foreign_is_libc(const void *p)
@@ -96,17 +96,25 @@ cold bool foreign_is_libc(const void *p)
 	size_t room = (size_t)4 << 20;
 	char *text = os_map(room);
 	long n = text ? os_read_file("/proc/self/maps", text, room) : -1;
-	bool libc = n <= 0, inside = false;
+	bool libc = n <= 0; /* cannot tell */
+	struct mapping m = { 0 }, before;
 
-	for (const char *at = text, *end = text + (n > 0 ? n : 0); at < end && !inside;) {
+	for (const char *at = text, *end = text + (n > 0 ? n : 0); at < end;) {
 		const char *eol = memchr(at, '\n', (size_t)(end - at));
 
+		before = m;
 		if (!eol)
 			eol = end;
-		libc = line_is_libc(at, eol, (uintptr_t)p, &inside);
+		if (parse_mapping(at, eol, &m) && (uintptr_t)p >= m.lo && (uintptr_t)p < m.hi) {
+			/* Anonymous right behind a file's mapping: the zeroed part of its data. */
+			bool bss = before.named && !before.heap && before.hi == m.lo;
+
+			libc = m.writable && (m.heap || (!m.named && !bss));
+			break;
+		}
 		at = eol + 1;
 	}
 	if (text)
 		os_unmap(text, room);
-	return libc && (inside || n <= 0);
+	return libc;
 }

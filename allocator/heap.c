@@ -129,7 +129,7 @@ void heap_give_up(struct heap *h, struct slab *s)
 	pool_list_slab(s);
 }
 
-static unsigned drain_class(struct heap *h, unsigned cls, unsigned effort)
+unsigned heap_drain_class(struct heap *h, unsigned cls, unsigned effort)
 {
 	struct class_heap *c = &h->cls[cls];
 	struct slab *s;
@@ -161,7 +161,7 @@ static unsigned drain_class(struct heap *h, unsigned cls, unsigned effort)
 bool heap_drain(struct heap *h, unsigned effort)
 {
 	while (h->drain_from < CLASS_COUNT && effort > 0) {
-		unsigned done = drain_class(h, h->drain_from, effort);
+		unsigned done = heap_drain_class(h, h->drain_from, effort);
 
 		effort -= (unsigned)min_size(done, effort);
 		if (!h->cls[h->drain_from].partial)
@@ -333,6 +333,8 @@ void *node_alloc(unsigned index, unsigned cls, bool strict)
 
 	if (!h)
 		return NULL;
+	if (strict && h->cls[cls].away)
+		heap_come_home(h, cls);
 	void *block = heap_pop_any(h, cls);
 	if (!block)
 		block = heap_refill(h, cls, strict);

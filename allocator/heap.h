@@ -23,7 +23,8 @@ struct class_heap {
 	uint16_t cached;      /* put into the bin at the last refill, as counted */
 	uint16_t cached_node; /* where that was counted */
 	uint16_t births;      /* slabs made so far, saturating: how boldly to populate */
-	uint64_t own;	      /* refills of step 1 not yet in the node's counters */
+	bool away;	/* may have slabs of another node (steps 4, 5) */
+	uint64_t own;	/* refills of step 1 not yet in the node's counters */
 };
 
 struct heap {
@@ -110,6 +111,9 @@ void free_slow(void *p);
 /* The look after .left local frees (release.c). */
 void free_look(struct heap *h, struct slab *s);
 
+/* Gives up slabs of the class that lie elsewhere (refill.c). */
+void heap_come_home(struct heap *h, unsigned cls);
+
 /* Fills the (empty) bin and returns a block; NULL: no memory.  strict: this node or none. */
 void *heap_refill(struct heap *h, unsigned cls, bool strict);
 
@@ -127,6 +131,9 @@ void heap_give_up(struct heap *h, struct slab *s);
 
 /* Blocks of the bin go back to their slab's own list. */
 void heap_flush_bin(struct heap *h, unsigned cls);
+
+/* Gives up what the heap has of one class, up to `effort` slabs; how many. */
+unsigned heap_drain_class(struct heap *h, unsigned cls, unsigned effort);
 
 /* Gives up up to about `effort` slabs of a heap; true: it owns nothing any more. */
 bool heap_drain(struct heap *h, unsigned effort);
@@ -166,7 +173,7 @@ inline_ struct slab *slab_head(uintptr_t addr)
 }
 
 /* A heap keeps empty slabs of at most so many bytes, all heaps together. */
-#define IDLE_MAX ((size_t)512 << 10)
+#define IDLE_MAX ((size_t)256 << 10)
 
 /* An empty slab that its heap keeps: counted in mem.idle while .idle. */
 bool slab_set_idle(struct slab *s);
@@ -183,8 +190,12 @@ inline_ unsigned slab_idle_left(unsigned cached)
 
 /* Free pages inside a slab of large blocks (hide.c). */
 #define HIDE_SIZE_MIN 1024u
-void slab_hide(struct slab *s);
+void slab_hide(struct slab *s, bool always);
+void pool_trim_partial(struct pool *p);
 uintptr_t slab_unhide(struct slab *s, unsigned *count);
+
+/* A slab was born (check.c); for alloc_checked. */
+void check_birth(struct slab *s);
 
 /* Prints one line about a pointer and aborts. */
 _Noreturn void die(const char *what, const void *p);

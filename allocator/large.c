@@ -59,9 +59,7 @@ static struct slab *take_span(size_t units, size_t align_units)
 	struct pool *p = pool_large();
 	bool was_clean;
 
-	lock_take(&p->lock);
-	struct slab *s = span_take(&p->window, units, align_units, &was_clean);
-	lock_release(&p->lock);
+	struct slab *s = pool_take_span(p, units, align_units, &was_clean);
 	if (!s)
 		return NULL;
 	leave_dirty(s);
@@ -107,9 +105,9 @@ static void release_span(struct slab *s)
 
 	s->state = SPAN_BUSY;
 	if (s->moved)
-		gone = os_remap_fresh(at, bytes);
+		gone = span_remap(&pool_large()->window, s);
 	else if (bytes > mem_allowance())
-		gone = os_discard(at, bytes);
+		gone = mem_give_back(at, bytes);
 	if (gone) {
 		s->dirty = 0;
 		tally(topology.count, 0, COUNT_released, (int64_t)s->bytes);
@@ -194,7 +192,7 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours.
 	 */
 	s->state = SPAN_BUSY;
-	if (s->moved && !os_remap_fresh((void *)slab_addr(s), slab_bytes(s)))
+	if (s->moved && !span_remap(&pool_large()->window, s))
 		enter_dirty(s);
 	else
 		s->dirty = 0;

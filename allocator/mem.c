@@ -40,7 +40,7 @@ size_t mem_allowance(void)
 {
 	size_t peak = atomic_load_explicit(&mem.peak, memory_order_relaxed);
 
-	return max_size(RETAIN_FLOOR, peak / 64) + extra_now();
+	return max_size(RETAIN_FLOOR, peak / 128) + extra_now();
 }
 
 void mem_regret(size_t bytes)
@@ -49,6 +49,21 @@ void mem_regret(size_t bytes)
 
 	atomic_store_explicit(&mem.extra, extra, memory_order_relaxed);
 	atomic_store_explicit(&mem.regret_ms, os_now_ms(), memory_order_relaxed);
+}
+
+void mem_learn_commit(void)
+{
+	char mode = 0;
+
+	if (atomic_exchange_explicit(&mem.learnt, true, memory_order_relaxed))
+		return;
+	if (os_read_file("/proc/sys/vm/overcommit_memory", &mode, 1) == 1 && mode == '2')
+		atomic_store_explicit(&mem.unmap, true, memory_order_relaxed);
+}
+
+bool mem_give_back(void *at, size_t bytes)
+{
+	return mem_unmaps() ? os_unmap(at, bytes) : os_discard(at, bytes);
 }
 
 static void touch(char *at, size_t bytes)
@@ -119,8 +134,10 @@ static int bring_range(char *at, size_t bytes, unsigned want, bool strict)
 {
 	int r = os_populate(at, bytes);
 
-	if (r == -ENOMEM || r == -EFAULT || r == -EHWPOISON)
+	if (r == -ENOMEM || r == -EFAULT || r == -EHWPOISON) {
+		os_discard(at, bytes); /* the kernel leaves what it had brought */
 		return -1;
+	}
 	if (r < 0)
 		touch(at, bytes);
 	return landing_unknown() ? (int)want : land(at, bytes, want, strict);
@@ -195,7 +212,7 @@ size_t mem_discard(struct slab *s)
 {
 	size_t bytes = mem_resident(s);
 
-	if (bytes == 0 || !os_discard((void *)slab_addr(s), slab_bytes(s)))
+	if (bytes == 0 || !mem_give_back((void *)slab_addr(s), slab_bytes(s)))
 		return 0;
 	for (unsigned i = 0; i < s->units; i++)
 		s[i].resident = 0;

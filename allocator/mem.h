@@ -11,7 +11,7 @@
 #include "allocator/topology.h"
 
 #define GRANULE	     (UNIT_SIZE / 16) /* a bit of slab.resident */
-#define RETAIN_FLOOR ((size_t)1 << 20)
+#define RETAIN_FLOOR ((size_t)512 << 10)
 
 /* Bytes, process-wide; relaxed: they steer, they prove nothing. */
 struct mem {
@@ -21,14 +21,31 @@ struct mem {
 	_Atomic size_t idle;  /* the part of held in empty slabs that heaps keep */
 	_Atomic size_t extra; /* what may stay dirty beyond the floor: see mem_regret() */
 	_Atomic uint64_t regret_ms;
+	_Atomic bool unmap; /* address space or commitment is short: see mem_give_back() */
+	_Atomic bool learnt;
 };
 
 extern hidden_ struct mem mem;
 
+/*
+ * Whether free memory loses its mapping too.  Set where the machine counts what is mapped
+ * (overcommit_memory=2), and once a limit refused a mapping; never reset.
+ */
+inline_ bool mem_unmaps(void)
+{
+	return unlikely(atomic_load_explicit(&mem.unmap, memory_order_relaxed));
+}
+
+/* Asks the system once how it counts; before the first giving back. */
+void mem_learn_commit(void);
+
+/* A range of a free span goes back to the system; false: refused. */
+bool mem_give_back(void *at, size_t bytes);
+
 void mem_grow(size_t bytes);
 void mem_shrink(size_t bytes);
 
-/* How much may stay dirty: max(1 MiB, peak / 64), and more for a program that proved to cycle. */
+/* How much may stay dirty: max(512 KiB, peak / 128), and more for a program that proved to cycle. */
 size_t mem_allowance(void);
 
 /* Memory that was given back a moment ago is wanted again: keep more of it next time. */

@@ -2,11 +2,15 @@
 #include "allocator/node.h"
 
 #include <numaif.h>
-#include <sys/resource.h>
 
 #define WINDOW_SHIFT_MAX 40u /* 1 TiB */
 #define WINDOW_SHIFT_MIN 26u /* 64 MiB */
-#define ALL_WINDOWS_MAX	 ((uint64_t)1 << 46)
+#define ALL_WINDOWS_MAX	 ((uint64_t)1 << 45)
+#define WINDOWS_LOWEST	 ((uint64_t)32 << 40)
+#define WINDOWS_HIGHEST	 ((uint64_t)80 << 40)
+#define PLACE_STEP	 ((uint64_t)1 << 30)
+#define PLACE_TRIES	 64
+#define HUGE_SIZE	 ((size_t)2 << 20)
 #define META_CHUNK	 ((size_t)256 << 10)
 #define FULL_BACKOFF_MS	 10u
 #define FULL_BACKOFF_MAX 1000u
@@ -51,74 +55,60 @@ void meta_fork_child(void)
 
 /* --- Windows. --- */
 
-/* Address space that the limits leave to one window. */
-static unsigned window_shift_wanted(unsigned windows)
+/*
+ * Nothing is reserved: a window is a range of addresses where the kernel places nothing by itself
+ * (above what JVMs and Go ask for, below programs and the top-down mappings), and memory is mapped
+ * there as the window grows.  So the process looks no larger than it is: limits on address space,
+ * mlockall() and core dumps see only what is used.
+ */
+static void place_windows(unsigned windows, uint64_t random)
 {
-	uint64_t most = ALL_WINDOWS_MAX / windows;
-	uint64_t limit = os_rlimit(RLIMIT_AS);
+	unsigned shift = tunables.window ? log2_floor(tunables.window) : WINDOW_SHIFT_MAX;
 
-	/* Half of a limit is ours; a locked-memory limit would count what mlockall() finds. */
-	if (limit != UINT64_MAX && limit / 2 / windows < most)
-		most = limit / 2 / windows;
-	limit = os_rlimit(RLIMIT_MEMLOCK);
-	if (tunables.window)
-		most = min_size(most, (size_t)tunables.window);
-	(void)limit;
-	return (unsigned)min_size(log2_floor(most | 1), WINDOW_SHIFT_MAX);
-}
+	while (shift > WINDOW_SHIFT_MIN && ((uint64_t)windows << shift) > ALL_WINDOWS_MAX)
+		shift--;
+	size_t span = (size_t)windows << shift;
+	size_t table = round_up((span >> UNIT_SHIFT) << SLAB_DESC_SHIFT, HUGE_SIZE);
+	uint64_t places = (WINDOWS_HIGHEST - WINDOWS_LOWEST - span - table) / PLACE_STEP;
 
-static bool reserve_windows(unsigned windows)
-{
-	for (unsigned shift = window_shift_wanted(windows); shift >= WINDOW_SHIFT_MIN; shift--) {
-		size_t span = (size_t)windows << shift;
-		size_t table = (span >> UNIT_SHIFT) << SLAB_DESC_SHIFT;
-		char *at = os_reserve(round_up(table, (size_t)2 << 20) + span);
-
-		if (!at)
-			continue;
-		layout.table = (uintptr_t)at;
-		layout.base = (uintptr_t)at + round_up(table, (size_t)2 << 20);
-		layout.span = span;
-		layout.window_shift = shift;
-		layout.window_count = windows;
-		os_dont_dump(at, table);
-		return true;
+	for (unsigned tries = 0; tries < PLACE_TRIES; tries++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		layout.table = WINDOWS_LOWEST + (random >> 33) % places * PLACE_STEP;
+		if (os_range_is_free(layout.table, table + span))
+			break;
 	}
-	return false;
+	layout.base = layout.table + table;
+	layout.span = span;
+	layout.window_shift = shift;
+	layout.window_count = windows;
 }
 
 static void window_init(struct pool *p)
 {
 	struct window *w = &p->window;
-	char *at = (char *)layout.base + ((size_t)p->index << layout.window_shift);
-	size_t bytes = (size_t)1 << layout.window_shift;
 	bool large = p == pool_large();
 
-	w->first = slab_of((uintptr_t)at);
-	w->units = bytes >> UNIT_SHIFT;
-	w->no_huge = !large && tunables.thp != THP_ALWAYS;
-	if (large && tunables.thp == THP_NEVER)
-		w->no_huge = true;
-	if (!topology.guarded || topology.simulated || topology.follow ||
+	w->first = slab_of(layout.base + ((uintptr_t)p->index << layout.window_shift));
+	w->units = ((size_t)1 << layout.window_shift) >> UNIT_SHIFT;
+	w->no_huge = large ? tunables.thp == THP_NEVER : tunables.thp != THP_ALWAYS;
+	w->policy = -1;
+	w->node = -1;
+	if (!topology.guarded || topology.simulated || topology.follow || topology.silent ||
 	    tunables.placement == PLACEMENT_KERNEL)
 		return;
-	if (large)
-		os_set_policy(at, bytes, MPOL_LOCAL, -1);
-	else
-		os_set_policy(at, bytes, MPOL_PREFERRED, topology.number[p->index]);
-	if (!large)
-		os_set_policy(w->first, w->units * SLAB_DESC_SIZE, MPOL_PREFERRED,
-			      topology.number[p->index]);
+	w->policy = large ? MPOL_LOCAL : MPOL_PREFERRED;
+	w->node = large ? -1 : topology.number[p->index];
 }
 
-cold bool pools_init(void)
+cold bool pools_init(uint64_t random)
 {
 	static struct pool small[2]; /* one node: no mapping of its own */
 	unsigned n = topology.count + 1;
 
 	pools = n <= 2 ? small : os_map(round_up(n * sizeof(struct pool), os_page_size));
-	if (!pools || !reserve_windows(n))
+	if (!pools)
 		return false;
+	place_windows(n, random);
 	for (unsigned i = 0; i < n; i++) {
 		pools[i].index = i;
 		window_init(&pools[i]);
@@ -198,9 +188,7 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 	struct pool *p = &pools[index];
 	bool was_clean;
 
-	lock_take(&p->lock);
-	struct slab *s = span_take(&p->window, class_slab_units(cls), 1, &was_clean);
-	lock_release(&p->lock);
+	struct slab *s = pool_take_span(p, class_slab_units(cls), 1, &was_clean);
 	if (!s)
 		return NULL;
 	size_t before = mem_resident(s);
@@ -331,9 +319,8 @@ struct slab *pool_take_partial(struct pool *p, unsigned cls)
 
 /* --- Giving back. --- */
 
-/* One dirty span of the pool, at most `bytes` of it; bytes returned, 0: no dirty span, or refused.
- */
-static size_t purge_one(struct pool *p, size_t bytes)
+/* One dirty span of the pool, at most `bytes` of it; false: there is none, or it was refused. */
+static bool purge_one(struct pool *p, size_t bytes, size_t *total)
 {
 	size_t units = max_size(round_up(bytes, UNIT_SIZE) >> UNIT_SHIFT, 1);
 
@@ -348,36 +335,67 @@ static size_t purge_one(struct pool *p, size_t bytes)
 	}
 	lock_release(&p->lock);
 	if (!s)
-		return 0;
+		return false;
 	size_t resident = mem_resident(s);
 	account_taken(p, s, resident);
 	size_t gone = mem_discard(s);
 	s->dirty = gone == 0 && resident != 0;
 	account_free(p, s, resident);
+	bool refused = s->dirty;
 	tally(p->index, 0, COUNT_released, (int64_t)gone);
 	if (gone)
 		pool_clear_full(p);
 	put_span(p, s);
-	return gone;
+	*total += gone;
+	return !refused;
 }
 
 size_t pools_purge(unsigned first, size_t keep)
 {
 	size_t total = 0, n = topology.count + 1;
 
+	mem_learn_commit();
 	for (size_t i = 0; i < n; i++) {
 		struct pool *p = &pools[(first + i) % n];
+		size_t dirty;
 
-		for (;;) {
-			size_t dirty = atomic_load_explicit(&mem.dirty, memory_order_relaxed);
-
-			if (dirty <= keep)
-				return total;
-			size_t gone = purge_one(p, dirty - keep);
-			if (gone == 0)
-				break;
-			total += gone;
-		}
+		do
+			dirty = atomic_load_explicit(&mem.dirty, memory_order_relaxed);
+		while (dirty > keep && purge_one(p, dirty - keep, &total));
 	}
 	return total;
+}
+
+/*
+ * The system refused address space or commitment: all that is free is unmapped, from now on what
+ * is given back is unmapped too, and the caller tries once more.
+ */
+cold void pools_reclaim(void)
+{
+	size_t n = topology.count + 1;
+
+	atomic_store_explicit(&mem.unmap, true, memory_order_relaxed);
+	pools_purge(0, 0);
+	for (size_t i = 0; i < n; i++) {
+		lock_take(&pools[i].lock);
+		span_unmap_clean(&pools[i].window);
+		lock_release(&pools[i].lock);
+	}
+}
+
+struct slab *pool_take_span(struct pool *p, size_t units, size_t align, bool *was_clean)
+{
+	struct slab *s;
+
+	for (int tries = 0; tries < 2; tries++) {
+		lock_take(&p->lock);
+		s = span_take(&p->window, units, align, was_clean);
+		lock_release(&p->lock);
+		if (s && (!*was_clean || span_restore(&p->window, s)))
+			return s;
+		if (s)
+			put_span(p, s);
+		pools_reclaim();
+	}
+	return NULL;
 }

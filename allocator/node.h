@@ -39,8 +39,8 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 				  memory_order_relaxed);
 }
 
-/* Reserves the windows and sets up `layout`; false: not even the smallest could be had. */
-bool pools_init(void);
+/* Chooses the windows' place, sets up `layout` and the pools; false: no memory. */
+bool pools_init(uint64_t random);
 
 /* Memory of the allocator's own, zero, for ever (heaps, pools); NULL: none. */
 void *meta_alloc(size_t bytes);
@@ -70,6 +70,10 @@ void pool_reap_slab(struct slab *s);
 
 /* Takes a partial slab of cls off the node's list, OWNED now; NULL: none. */
 struct slab *pool_take_partial(struct pool *p, unsigned cls);
+
+/* span_take() with memory under it; what is free elsewhere is unmapped if the system refuses. */
+struct slab *pool_take_span(struct pool *p, size_t units, size_t align, bool *was_clean);
+void pools_reclaim(void);
 
 /* Gives memory back until no more than `keep` bytes of free spans stay; how much went. */
 size_t pools_purge(unsigned first, size_t keep);

@@ -18,14 +18,15 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
 #endif
-
-#define HUGE_SIZE ((size_t)2 << 20)
 
 size_t os_page_size = 4096;
 
@@ -97,29 +98,25 @@ static void *map(void *at, size_t bytes, int prot, int flags)
 	return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
-void *os_reserve(size_t bytes)
+bool os_range_is_free(uintptr_t at, size_t bytes)
 {
-	size_t room = bytes + HUGE_SIZE;
-	char *p = map(NULL, room, PROT_NONE, MAP_NORESERVE);
+	long p = sys(SYS_mmap, at, bytes, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (!p)
-		return NULL;
-	char *at = (char *)round_up((uintptr_t)p, HUGE_SIZE);
-	if (at > p)
-		os_unmap(p, (size_t)(at - p));
-	if (at + bytes < p + room)
-		os_unmap(at + bytes, (size_t)(p + room - at - bytes));
-	return at;
+	if (p < 0 && p > -4096)
+		return p != -EEXIST;
+	os_unmap((void *)p, bytes);
+	return (uintptr_t)p == at;
 }
 
-void os_unreserve(void *at, size_t bytes)
+bool os_map_at(void *at, size_t bytes)
 {
-	os_unmap(at, bytes);
-}
+	void *p = map(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
 
-bool os_commit(void *at, size_t bytes)
-{
-	return sys(SYS_mprotect, at, bytes, PROT_READ | PROT_WRITE, 0, 0, 0) == 0;
+	/* A kernel that does not know the flag (before 4.17) takes the address for a hint. */
+	if (p && p != at)
+		os_unmap(p, bytes);
+	return p == at;
 }
 
 void *os_map(size_t bytes)
@@ -144,7 +141,7 @@ bool os_discard(void *at, size_t bytes)
 
 bool os_remap_fresh(void *at, size_t bytes)
 {
-	return map(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_NORESERVE) != NULL;
+	return map(at, bytes, PROT_READ | PROT_WRITE, MAP_FIXED) != NULL;
 }
 
 bool os_move_range(void *from, void *to, size_t bytes)
@@ -158,11 +155,6 @@ bool os_move_range(void *from, void *to, size_t bytes)
 bool os_no_huge(void *at, size_t bytes)
 {
 	return sys(SYS_madvise, at, bytes, MADV_NOHUGEPAGE, 0, 0, 0) == 0;
-}
-
-bool os_dont_dump(void *at, size_t bytes)
-{
-	return sys(SYS_madvise, at, bytes, MADV_DONTDUMP, 0, 0, 0) == 0;
 }
 
 int os_set_policy(void *at, size_t bytes, int mode, int node)

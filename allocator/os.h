@@ -26,12 +26,14 @@ struct os_start {
 /* What the kernel told the process at its start; reads the auxiliary vector. */
 void os_init(struct os_start *start);
 
-/* Address space without memory, aligned to 2 MiB; NULL if there is not so much. */
-void *os_reserve(size_t bytes);
-void os_unreserve(void *at, size_t bytes);
+/*
+ * Whether nothing is mapped in the range (that could be found out: a limit may hide the answer,
+ * then yes).
+ */
+bool os_range_is_free(uintptr_t at, size_t bytes);
 
-/* A reserved range becomes usable. */
-bool os_commit(void *at, size_t bytes);
+/* Usable memory, zero, exactly there; false: something is there already, or there is no more. */
+bool os_map_at(void *at, size_t bytes);
 
 /* Memory of its own, zero; NULL on failure. */
 void *os_map(size_t bytes);
@@ -50,7 +52,6 @@ bool os_remap_fresh(void *at, size_t bytes);
 bool os_move_range(void *from, void *to, size_t bytes);
 
 bool os_no_huge(void *at, size_t bytes);
-bool os_dont_dump(void *at, size_t bytes);
 
 /* MPOL_* of numaif.h; node < 0: no mask. */
 int os_set_policy(void *at, size_t bytes, int mode, int node);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/heap.h"
 
+#include <limits.h>
+
 /*
  * The ladder (Linux mm/slub.c, "partial slabs of this node first"; numbers as the counters'):
  *
@@ -218,6 +220,8 @@ static void *refill_new(struct heap *h, unsigned cls, struct pool *p, bool stric
 		pool_set_full(p);
 		return NULL;
 	}
+	if (alloc_checked)
+		check_birth(s);
 	if (c->births < UINT16_MAX)
 		c->births++;
 	return refill_from(h, c, s);
@@ -257,9 +261,21 @@ static void *step_any_new(struct heap *h, unsigned cls)
 #define step_fifth(h, cls)  step_any_new(h, cls)
 #endif
 
+/*
+ * A heap whose node was full may own slabs of others.  They go to their nodes' lists when only
+ * this node will do, or when it may have memory again.
+ */
+cold void heap_come_home(struct heap *h, unsigned cls)
+{
+	h->cls[cls].away = false;
+	heap_drain_class(h, cls, UINT_MAX);
+}
+
 cold static void *refill_away(struct heap *h, unsigned cls)
 {
 	void *block = step_fourth(h, cls);
+
+	h->cls[cls].away = true;
 
 	if (block) {
 		tally(h->index, cls, COUNT_any_partial, 1);
@@ -274,6 +290,8 @@ cold static void *refill_away(struct heap *h, unsigned cls)
 noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 {
 	struct pool *p = &pools[h->index];
+	if (unlikely(h->cls[cls].away) && !pool_is_full(p))
+		heap_come_home(h, cls);
 	void *block = refill_own(h, &h->cls[cls]);
 
 	if (likely(block != NULL)) {

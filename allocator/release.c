@@ -90,7 +90,7 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 		s->patience++;
 	slab_settle(s);
 	if (out && s->size >= HIDE_SIZE_MIN)
-		slab_hide(s);
+		slab_hide(s, false);
 }
 
 static void free_own(struct heap *h, struct slab *s, void *p)

@@ -62,7 +62,8 @@ struct slab {
 	uint8_t patience;    /* looks in vain: the next is 2^patience frees away */
 	uint8_t idle;	     /* granules counted in mem.idle; 0: not counted */
 	uint8_t moved;	     /* SPAN_LARGE: a mapping or policy of its own */
-	size_t bytes;	     /* SPAN_LARGE: asked, rounded to pages */
+	_Atomic uint64_t *out; /* NUMASLAB_CHECK: a bit for each block that is out */
+	size_t bytes;	       /* SPAN_LARGE: asked, rounded to pages */
 };
 
 _Static_assert(sizeof(struct slab) == SLAB_DESC_SIZE, "layout.h addresses descriptors by shift");

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/span.h"
 
+#include <numaif.h>
+
+#define TABLE_UNITS   512u /* whose descriptors are mapped at once: 64 KiB of them */
 #define COMMIT_UNITS  32u /* 2 MiB: the least that becomes writable at once */
 #define SEARCH_EFFORT 8	  /* spans looked at in a bin where some are too short */
 
@@ -140,34 +143,65 @@ static uintptr_t window_addr(const struct window *w)
 	return slab_addr(w->first);
 }
 
-static bool window_commit(struct window *w, size_t to)
+/* The descriptors of units up to `to`. */
+static bool map_table(struct window *w, size_t to)
+{
+	to = min_size(round_up(to, TABLE_UNITS), w->units);
+	if (to <= w->tabled)
+		return true;
+	void *at = w->first + w->tabled;
+	size_t bytes = (to - w->tabled) * SLAB_DESC_SIZE;
+
+	if (!os_map_at(at, bytes))
+		return false;
+	if (w->policy == MPOL_PREFERRED)
+		os_set_policy(at, bytes, w->policy, w->node);
+	w->tabled = to;
+	return true;
+}
+
+/* What a fresh mapping of the window wants besides. */
+static void window_dress(const struct window *w, void *at, size_t bytes)
+{
+	if (w->policy >= 0)
+		os_set_policy(at, bytes, w->policy, w->node);
+	if (w->no_huge)
+		os_no_huge(at, bytes);
+}
+
+static bool map_units(struct window *w, size_t to)
 {
 	to = min_size(round_up(to, COMMIT_UNITS), w->units);
 	size_t bytes = (to - w->committed) << UNIT_SHIFT;
 	void *at = (void *)(window_addr(w) + (w->committed << UNIT_SHIFT));
-	uintptr_t desc = round_up((uintptr_t)(w->first + w->committed), os_page_size);
-	uintptr_t desc_end = round_up((uintptr_t)(w->first + to), os_page_size);
 
-	if (w->committed == 0)
-		desc = round_down((uintptr_t)w->first, os_page_size);
-	if (desc_end > desc && !os_commit((void *)desc, desc_end - desc))
+	if (!map_table(w, to) || !os_map_at(at, bytes))
 		return false;
-	if (!os_commit(at, bytes))
-		return false;
-	if (w->no_huge)
-		os_no_huge(at, bytes);
+	window_dress(w, at, bytes);
 	w->committed = to;
 	return true;
 }
 
-/* Makes units up to `until` usable, and their descriptors. */
+/* Makes units up to `until` usable: an eighth more than there is, or just enough. */
 static bool window_grow(struct window *w, size_t until)
 {
-	if (until <= w->committed)
-		return true;
-	/* An eighth more than there is, so that growing costs few system calls; or just enough. */
-	return window_commit(w, max_size(until, w->committed + w->committed / 8)) ||
-	       window_commit(w, until);
+	return until <= w->committed ||
+	       map_units(w, max_size(until, w->committed + w->committed / 8)) ||
+	       map_units(w, until);
+}
+
+/* Somebody else's mapping stands at the frontier: go on behind it.  false: nothing stands there. */
+static bool window_skip(struct window *w)
+{
+	size_t step = min_size(COMMIT_UNITS, w->units - w->committed);
+	uintptr_t at = window_addr(w) + (w->committed << UNIT_SHIFT);
+
+	if (step == 0 || os_range_is_free(at, step << UNIT_SHIFT) ||
+	    !map_table(w, w->committed + step))
+		return false;
+	w->committed += step;
+	w->top = w->committed;
+	return true;
 }
 
 static struct slab *take_frontier(struct window *w, size_t n, size_t align)
@@ -175,8 +209,10 @@ static struct slab *take_frontier(struct window *w, size_t n, size_t align)
 	struct slab *s = w->first + w->top;
 	size_t lead = lead_of(s, align);
 
-	if (n > w->units || w->top + lead > w->units - n || !window_grow(w, w->top + lead + n))
+	if (n > w->units || w->top + lead > w->units - n)
 		return NULL;
+	if (!window_grow(w, w->top + lead + n))
+		return window_skip(w) ? take_frontier(w, n, align) : NULL;
 	if (lead) {
 		mark_free(s, lead, false);
 		bins_add(&w->clean, s);
@@ -258,7 +294,7 @@ bool span_extend(struct window *w, struct slab *s, size_t n)
 		if (w->top + more > w->units || !window_grow(w, w->top + more))
 			return false;
 		w->top += more;
-	} else if (is_free_edge(w, after, false) && after->units >= more) {
+	} else if (is_free_edge(w, after, false) && after->units >= more && !mem_unmaps()) {
 		split(w, after, 0, more);
 	} else {
 		return false;
@@ -275,4 +311,38 @@ struct slab *span_cut(struct slab *s, size_t n)
 	mark_taken(s, n);
 	mark_taken(rest, more);
 	return rest;
+}
+
+void span_unmap_clean(struct window *w)
+{
+	size_t to = min_size(round_up(w->top, COMMIT_UNITS), w->committed);
+
+	if (to < w->committed && os_unmap((void *)(window_addr(w) + (to << UNIT_SHIFT)),
+					  (w->committed - to) << UNIT_SHIFT))
+		w->committed = to;
+	for (unsigned bin = 0; bin < SPAN_BINS; bin++)
+		for (struct slab *s = w->clean.head[bin]; s; s = s->next)
+			os_unmap((void *)slab_addr(s), slab_bytes(s));
+}
+
+static bool map_afresh(const struct window *w, struct slab *s)
+{
+	void *at = (void *)slab_addr(s);
+
+	if (!os_remap_fresh(at, slab_bytes(s)))
+		return false;
+	window_dress(w, at, slab_bytes(s));
+	return true;
+}
+
+bool span_remap(const struct window *w, struct slab *s)
+{
+	if (mem_unmaps())
+		return os_unmap((void *)slab_addr(s), slab_bytes(s));
+	return map_afresh(w, s);
+}
+
+bool span_restore(const struct window *w, struct slab *s)
+{
+	return !mem_unmaps() || map_afresh(w, s);
 }

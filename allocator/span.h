@@ -25,8 +25,10 @@ struct span_bins {
 struct window {
 	struct slab *first; /* descriptor of its first unit */
 	size_t units, top;  /* the frontier */
-	size_t committed;   /* units that are readable and writable, >= top */
+	size_t committed;   /* units that are mapped, >= top */
+	size_t tabled;	    /* units whose descriptors are */
 	bool no_huge;
+	int policy, node; /* MPOL_* and node number of its memory; -1: none */
 	struct span_bins dirty, clean;
 };
 
@@ -52,6 +54,15 @@ struct slab *span_pop_dirty(struct window *w);
  * frontier; false: it is not.
  */
 bool span_extend(struct window *w, struct slab *s, size_t n);
+
+/* Unmaps all that is free and clean (mem.unmap is set); span_restore() brings it back. */
+void span_unmap_clean(struct window *w);
+
+/* A free span whose mapping differs from its neighbours' (policy, locks) is mapped afresh. */
+bool span_remap(const struct window *w, struct slab *s);
+
+/* A span taken as clean has a mapping again, if it lost it; false: refused.  No lock needed. */
+bool span_restore(const struct window *w, struct slab *s);
 
 /* Cuts an allocated span to n units; the rest becomes a BUSY span, returned. */
 struct slab *span_cut(struct slab *s, size_t n);

@@ -18,9 +18,9 @@ static struct mallinfo2 sum_up(void)
 	struct mallinfo2 m = none;
 
 	for (int i = 0; i < n; i++) {
-		m.arena += stats[i].held_bytes + stats[i].large_bytes;
+		m.arena += stats[i].held_bytes;
 		m.ordblks += stats[i].slots - stats[i].objects;
-		m.uordblks += stats[i].used_bytes + stats[i].large_bytes;
+		m.uordblks += stats[i].used_bytes;
 		m.hblks += stats[i].large_count;
 		m.hblkhd += stats[i].large_bytes;
 	}
