@@ -59,7 +59,7 @@ class Guest:
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                      start_new_session=True, preexec_fn=die_with_parent)
         self.deadline = time.monotonic() + BOOT_SECONDS
-        self.why_dead = None
+        self.why_dead, self.is_up = None, False
 
     def expect_within(self, seconds):
         self.deadline = time.monotonic() + seconds + SLACK_SECONDS

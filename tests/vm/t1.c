@@ -3,7 +3,7 @@
  * T1, the refill order, in a guest of four equal nodes.
  *
  *	t1 literal node|plain	4,198,400 x 196 bytes of node 3 (scaled with the node)
- *	t1 proper node|plain	1.25 x node 3, half-free slabs waiting on the others
+ *	t1 proper node|plain [mutant]	1.25 x node 3, half-free slabs waiting on the others
  *	t1 thisnode		until NULL, with NUMASLAB_THISNODE
  *	t1 cache		node 3 is full of page cache (the script sees to that)
  *
@@ -22,15 +22,17 @@
 #define NODES	4
 #define LITERAL 4198400ul
 #define GIB_KB	1048576ul
-/* Objects that each other node is given before half of them is freed. */
-#define WAITING_KB 16384ul
+/* Per cent of each other node that is given away before half of it is freed. */
+#define WAITING 10
+/* One request in so many is for another node. */
+#define ALTERNATE 64
 
 static void **objects; /* node 0's memory, not the allocator's */
 static size_t count;
 static bool plain;
 
 struct slots {
-	uint64_t slots, objects, any_partial, any_new, foreign_partial;
+	uint64_t slots, any_partial, any_new, foreign_partial, foreign_slots;
 	int entries;
 };
 
@@ -45,11 +47,12 @@ static struct slots read_slots(void)
 	s.entries = numaslab_stats(stats, GUEST_NODES);
 	for (int i = 0; i < s.entries && i < GUEST_NODES; i++) {
 		s.slots += stats[i].slots;
-		s.objects += stats[i].objects;
 		s.any_partial += stats[i].refill[NUMASLAB_ANY_PARTIAL];
 		s.any_new += stats[i].refill[NUMASLAB_ANY_NEW];
-		if (stats[i].node != TARGET && stats[i].node >= 0)
-			s.foreign_partial += stats[i].partial;
+		if (stats[i].node == TARGET || stats[i].node < 0)
+			continue;
+		s.foreign_partial += stats[i].partial;
+		s.foreign_slots += stats[i].slots;
 	}
 	return s;
 }
@@ -146,7 +149,7 @@ struct waiting {
 static void *leave_half(void *arg)
 {
 	struct waiting *w = arg;
-	size_t n = WAITING_KB * 1024 / OBJECT;
+	size_t n = node_kb(w->node, "MemTotal") * (1024ul * WAITING / 100) / OBJECT;
 	void **own = map_pages(n * sizeof(*own), 0);
 
 	pin_cpu(cpu_of_node(w->node));
@@ -179,50 +182,82 @@ static size_t leave_waiting(void)
 	return kept;
 }
 
-/* Requests for the target; every fourth one is for another node, in turn. */
+/* Requests for the target; a few are for other nodes, in turn. */
 static int request_node(size_t i)
 {
-	return plain || i % 4 != 3 ? TARGET : (int)(i / 4 % (NODES - 1));
+	return plain || i % ALTERNATE ? TARGET : (int)(i / ALTERNATE % (NODES - 1));
 }
 
-static void proper(void)
+/* The requests; *left: foreign partial slabs waiting when the first new foreign slab was made. */
+static bool request_all(size_t want, const struct slots *start, uint64_t *left)
 {
-	size_t fit = room(TARGET), ahead = fit / 4 * 5;
-	size_t want = plain ? ahead : ahead / 3 * 4, waiting, node3 = 0;
-	uint64_t left_when_new = 0;
 	bool new_seen = false;
+
+	for (count = 0; count < want; count++) {
+		if (!(objects[count] = take(request_node(count), 0)))
+			break;
+		if (count % 256 || new_seen || !numaslab_stats)
+			continue;
+		struct slots now = read_slots();
+		if (now.any_new > start->any_new) {
+			new_seen = true;
+			*left = now.foreign_partial;
+		}
+	}
+	return new_seen;
+}
+
+/*
+ * Slots opened on other nodes over what had to be: the objects that went there, less the room that
+ * waited.  This is where a wrong order of the last two steps shows.
+ */
+static double foreign_ratio(const struct slots *start, const struct slots *now, size_t foreign,
+			    size_t waiting)
+{
+	uint64_t opened = now->foreign_slots - start->foreign_slots;
+
+	note("proper: %lu slots opened on other nodes for %zu objects there, %zu had room waiting",
+	     opened, foreign, waiting);
+	return foreign > waiting ? (double)opened / (foreign - waiting) : 0;
+}
+
+static void proper(bool mutant)
+{
+	size_t fit = room(TARGET), ahead = fit / 4 * 5, node3 = 0, waiting, foreign;
+	size_t want = plain ? ahead : ahead + ahead / (ALTERNATE - 1);
+	uint64_t left = 0;
+	bool new_seen;
 	struct slots start, now;
-	struct tally t = {0};
+	struct tally t = {0}, all = {0};
 	long rss, ooms = vmstat("oom_kill");
+	double ratio;
 
 	prepare(want);
 	waiting = leave_waiting();
 	start = read_slots();
 	rss = status_kb("RssAnon");
-	for (count = 0; count < want; count++) {
-		if (!(objects[count] = take(request_node(count), 0)))
-			break;
-		if (count % 1024 || new_seen || !numaslab_stats)
-			continue;
-		now = read_slots();
-		if (now.any_new > start.any_new) {
-			new_seen = true;
-			left_when_new = now.foreign_partial;
-		}
-	}
+	new_seen = request_all(want, &start, &left);
 	now = read_slots();
 	rss = status_kb("RssAnon") - rss;
+	tally_objects(&all, objects, count);
+	foreign = all.total - all.on[TARGET];
+	ratio = foreign_ratio(&start, &now, foreign, waiting);
+	if (mutant) {
+		check(ratio > 1.5, "proper: steps 4 and 5 swapped: %.3f > 1.5, so this tells", ratio);
+		return;
+	}
 	note("proper: %lu foreign partial slabs waiting, %lu when the first new foreign slab was made",
-	     start.foreign_partial, left_when_new);
+	     start.foreign_partial, left);
 	note("proper: ladder any_partial %lu, any_new %lu", now.any_partial - start.any_partial,
 	     now.any_new - start.any_new);
 	check(count == want, "proper: %zu of %zu objects, 1.25 times what fits node %d", count, want,
 	      TARGET);
 	check_ratio("proper", now.slots - start.slots, count - waiting);
+	check(ratio > 0 && ratio <= 1.01, "proper: on the other nodes alone %.4f <= 1.01", ratio);
 	check_bytes("proper", rss, count - waiting, malloc_usable_size(objects[0]));
-	check(new_seen && left_when_new <= start.foreign_partial / 50,
-	      "proper: no new foreign slab while foreign partial slabs wait (%lu of %lu left)",
-	      left_when_new, start.foreign_partial);
+	check(new_seen && left <= start.foreign_partial / 50,
+	      "proper: no new foreign slab while foreign partial slabs wait (%lu of %lu left)", left,
+	      start.foreign_partial);
 	/* Where those asked of the target went; move_pages tells. */
 	for (size_t i = 0; i < count; i++)
 		if (request_node(i) == TARGET)
@@ -232,9 +267,9 @@ static void proper(void)
 	check(t.on[TARGET] >= fit * OBJECT / malloc_usable_size(objects[0]) * 90 / 100,
 	      "proper: node %d is filled first (%lu objects, %zu kB were free for %zu)", TARGET,
 	      t.on[TARGET], fit * OBJECT / 1024, fit);
-	check(!t.on[GUEST_NODES], "proper: each object is on some node");
-	check(numaslab_node_of && !t.disagree, "proper: node_of and the kernel differ for %lu",
-	      t.disagree);
+	check(!all.on[GUEST_NODES], "proper: each object is on some node");
+	check(numaslab_node_of && !all.disagree, "proper: node_of and the kernel differ for %lu",
+	      all.disagree);
 	check(vmstat("oom_kill") == ooms, "proper: nobody was killed");
 }
 
@@ -276,6 +311,7 @@ static void thisnode(void)
 	again = fill_thisnode(0, count / 4);
 	check(again == count / 4, "thisnode: works again after freeing half (%zu)", again);
 	tally_objects(&t2, objects, again);
+	tally_note(&t2, "thisnode, again");
 	check(again && t2.on[TARGET] == again, "thisnode: and again on node %d alone", TARGET);
 	check(vmstat("oom_kill") == ooms, "thisnode: nobody was killed");
 }
@@ -321,10 +357,10 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "literal"))
 		literal();
 	else if (!strcmp(what, "proper"))
-		proper();
+		proper(argc > 3 && !strcmp(argv[3], "mutant"));
 	else if (!strcmp(what, "thisnode"))
 		thisnode();
 	else
-		die("usage: t1 literal|proper|thisnode|cache [node|plain|libc]");
+		die("usage: t1 literal|proper|thisnode|cache [node|plain|libc] [mutant]");
 	return 0;
 }

@@ -10,5 +10,5 @@ $(VM_BINS): $(BUILD)/tests/vm/%: tests/vm/%.c tests/vm/guest.c tests/vm/guest.h 
 	$(CC) $(CFLAGS_ALL) -o $@ $< tests/vm/guest.c -pthread
 
 .PHONY: check-vm
-check-vm: $(BUILD)/libnumaslab.so $(VM_BINS) ## prove NUMA placement in Linux guests with several nodes
+check-vm: $(BUILD)/libnumaslab.so $(BUILD)/mutant/libnumaslab.so $(BUILD)/numaslab $(VM_BINS) ## prove NUMA placement in Linux guests with several nodes
 	BUILD=$(BUILD) tests/vm/run
