@@ -222,7 +222,7 @@ void cmp_write_json(FILE *f, const struct cmp_document *d)
 	cJSON_AddNumberToObject(root, "pairs", (double)d->report.pairs);
 	list = cJSON_AddArrayToObject(root, "metrics");
 	for (int m = 0; m < CMP_M_COUNT; m++)
-		if (d->report.m[m].present)
+		if (d->report.m[m].present || d->report.m[m].after.n)
 			cJSON_AddItemToArray(list, metric_json(&d->report, m));
 	list = cJSON_AddArrayToObject(root, "notes");
 	for (size_t i = 0; i < d->notes; i++)

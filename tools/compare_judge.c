@@ -94,7 +94,8 @@ static bool columns_get(const struct cmp_runs *runs, const struct cmp_runs *base
 		column(runs, CMP_BEFORE, pairs, metric, &c->reference, &c->nreference);
 		column(runs, CMP_CONTROL, pairs, metric, &c->control, &c->ncontrol);
 	}
-	return column(runs, CMP_AFTER, pairs, metric, &c->after, &c->nafter) && present;
+	/* Not &&: each column is filled, also where another one lacks the metric. */
+	return column(runs, CMP_AFTER, pairs, metric, &c->after, &c->nafter) & present;
 }
 
 static void columns_free(struct columns *c)
@@ -120,8 +121,11 @@ static struct cmp_estimate estimate(const struct columns *c, const double *a, si
 static void measure(const struct cmp_plan *plan, const struct columns *c, int metric,
 		    struct cmp_judgement *j)
 {
-	uint64_t seed = plan->seed * CMP_M_COUNT + (uint64_t)metric;
+	uint64_t seed = plan->seed;
 
+	/* By name, so that a metric's resamples stay the same when others are added. */
+	for (const char *c = cmp_metrics[metric].name; *c; c++)
+		seed = (seed ^ (unsigned char)*c) * 0x100000001b3ULL;
 	j->before = cmp_summarize(c->before, c->nbefore);
 	j->after = cmp_summarize(c->after, c->nafter);
 	j->effect = estimate(c, c->before, c->nbefore, c->after, c->nafter, j, seed);
@@ -131,6 +135,15 @@ static void measure(const struct cmp_plan *plan, const struct columns *c, int me
 	    !j->control_ran || !j->threshold.judged || fabs(j->control.point) <= j->threshold.limit;
 	j->p = fmin(1, 2 * fmin(j->effect.p_over, j->effect.p_under));
 	j->p_zero = j->effect.p_zero;
+}
+
+/* What only one allocator can tell of itself is shown and not judged. */
+static void measure_one_side(const struct columns *c, struct cmp_judgement *j)
+{
+	j->before = cmp_summarize(c->before, c->nbefore);
+	j->after = cmp_summarize(c->after, c->nafter);
+	j->effect = j->control = cmp_estimate_pairs(NULL, NULL, 0, j->threshold.scale, 1, 0, 0);
+	j->p = j->p_zero = 1;
 }
 
 /* The verdict of one metric whose p is already adjusted.  A control that moved by more than the
@@ -196,6 +209,8 @@ void cmp_judge(const struct cmp_plan *plan, const struct cmp_runs *runs,
 		j->present = columns_get(runs, base, pairs, i, &c);
 		if (j->present)
 			measure(plan, &c, i, j);
+		else
+			measure_one_side(&c, j);
 		columns_free(&c);
 		r->judged += j->present && j->threshold.judged;
 	}

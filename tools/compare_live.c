@@ -195,6 +195,19 @@ static int choose_cpus(struct cmp_live *l)
 	return -1;
 }
 
+/* Two builds of the same library are told apart by the ends of their paths. */
+static void name_by_path(struct cmp_live *l)
+{
+	for (int i = 0; i < 2; i++) {
+		struct cmp_allocator *a = &l->allocator[i];
+		size_t len = strlen(a->library), room = sizeof a->name - 1;
+
+		if (len)
+			snprintf(a->name, sizeof a->name, "%s",
+				 a->library + (len > room ? len - room : 0));
+	}
+}
+
 static int find_allocators(struct cmp_live *l)
 {
 	const char *names[] = {l->options->against, l->options->with};
@@ -202,10 +215,16 @@ static int find_allocators(struct cmp_live *l)
 
 	for (int i = 0; i < 2; i++) {
 		const char *why = cmp_allocator_find(&l->allocator[i], names[i]);
-		size_t pad;
 
 		if (why)
 			return cmd_fail(STATUS_USAGE, NAME, "%s", why);
+		l->allocator[i].is_numaslab = !strcmp(l->allocator[i].name, "numaslab");
+		if (i && !strcmp(l->allocator[0].name, l->allocator[1].name))
+			name_by_path(l);
+	}
+	for (int i = 0; i < 2; i++) {
+		size_t pad;
+
 		snprintf(l->doc->name[i], sizeof l->doc->name[i], "%s", l->allocator[i].name);
 		snprintf(l->doc->library[i], sizeof l->doc->library[i], "%s",
 			 l->allocator[i].library);

@@ -28,6 +28,12 @@
 	X(PGFAULT, "pgfault", "pgfaults", COUNT, "page faults, machine-wide")                      \
 	X(PGMAJFAULT, "pgmajfault", "pgmajfaults", COUNT, "faults with I/O, machine-wide")         \
 	X(REMOTE, "remote_share", "remote", SHARE, "heap on nodes that run none of the threads")   \
+	X(FRAGMENTATION, "fragmentation", "frag", SHARE, "numaslab's own, when it held most")      \
+	X(LADDER_OWN, "ladder_own", "own", COUNT, "numaslab's refills from own slabs")             \
+	X(LADDER_NODE_PARTIAL, "ladder_node_partial", "node_partial", COUNT, "from the node's")    \
+	X(LADDER_NODE_NEW, "ladder_node_new", "node_new", COUNT, "from new slabs on the node")     \
+	X(LADDER_ANY_PARTIAL, "ladder_any_partial", "any_partial", COUNT, "from other nodes'")     \
+	X(LADDER_ANY_NEW, "ladder_any_new", "any_new", COUNT, "from new slabs on other nodes")     \
 	X(FIGURE, "metric", "figure", FIGURE, "the command's own figure (--metric)")
 
 enum cmp_metric_id {

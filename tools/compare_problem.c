@@ -54,7 +54,7 @@ static void explain_how(struct cmp_live *l, int side)
 	char command[500], library[PATH_MAX];
 
 	cmp_command_text(d, command, sizeof command);
-	if (!strcmp(l->allocator[side].name, "numaslab"))
+	if (!strcmp(l->allocator[side].name, "numaslab") && !strcmp(l->options->with, "numaslab"))
 		snprintf(d->problem.how, sizeof d->problem.how, "numaslab run -- %s", command);
 	else if (l->allocator[side].library[0])
 		snprintf(d->problem.how, sizeof d->problem.how, "LD_PRELOAD=%s %s",

@@ -74,7 +74,7 @@ bool cmp_row_shown(const struct cmp_document *d, int metric)
 	const struct cmp_judgement *j = &d->report.m[metric];
 
 	if (!j->present)
-		return false;
+		return j->after.n && j->after.max != 0;
 	return d->all_rows || j->threshold.judged || j->before.max != 0 || j->after.max != 0;
 }
 

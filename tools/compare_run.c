@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/compare_counters.h"
 #include "tools/compare_machine.h"
 #include "tools/compare_tree.h"
 
@@ -142,14 +143,14 @@ static int signals_take(struct run *r)
 	return stop;
 }
 
-static void sample_if_due(struct run *r, const struct cmp_command *c)
+static void sample_if_due(struct run *r, const struct cmp_watch *look)
 {
 	double cost;
 
 	if (r->next_sample > now())
 		return;
 	cost = seconds_on(CLOCK_THREAD_CPUTIME_ID);
-	cmp_tree_sample(&r->peak, c->nodes);
+	cmp_tree_sample(&r->peak, look);
 	cost = seconds_on(CLOCK_THREAD_CPUTIME_ID) - cost;
 	r->next_sample = now() + fmax(SAMPLE_MIN_MS * 1e-3, cost * SAMPLE_SHARE);
 }
@@ -168,9 +169,10 @@ static int wait_time(const struct run *r, const struct cmp_command *c, bool samp
 	return wait <= 0 ? 0 : (int)fmin(wait * 1000 + 1, 3600e3);
 }
 
-static void watch(struct run *r, struct cmp_command *c, struct cmp_outcome *o)
+static void watch(struct run *r, struct cmp_command *c, const struct cmp_watch *look,
+		  struct cmp_outcome *o)
 {
-	bool sampling = !c->cgroup.path[0] || c->nodes;
+	bool sampling = look->pss || look->nodes || look->counters;
 	struct pollfd fds[] = {
 	    {.fd = signals, .events = POLLIN},
 	    {.fd = r->at.out, .events = POLLIN},
@@ -192,7 +194,7 @@ static void watch(struct run *r, struct cmp_command *c, struct cmp_outcome *o)
 			return;
 		}
 		if (!r->over && sampling)
-			sample_if_due(r, c);
+			sample_if_due(r, look);
 	}
 }
 
@@ -248,11 +250,16 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 	double vm0[CMP_M_COUNT], vm1[CMP_M_COUNT], cgroup_peak;
 	struct run r = {.at = {.pid = -1, .group = -1, .out = -1, .err = -1, .start = -1}};
 
+	struct cmp_watch look = {.nodes = c->nodes};
+
 	memset(o, 0, sizeof *o);
+	if (a->is_numaslab)
+		look.counters = cmp_counters_begin();
 	cmp_vmstat_read(vm0);
 	if (cmp_spawn(&r.at, c, a, &before, &o->spawn_errno)) {
 		o->spawn_errno = 0;
-		watch(&r, c, o);
+		look.pss = !c->cgroup.path[0];
+		watch(&r, c, &look, o);
 	}
 	cmp_tree_end(&r.usage);
 	cgroup_peak = cmp_cgroup_end(&c->cgroup);
@@ -260,6 +267,8 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 	drain(r.at.out, &o->out);
 	drain(r.at.err, &o->err);
 	fill(s, &r, c, cgroup_peak, vm0, vm1);
+	if (look.counters)
+		cmp_counters_end(look.counters, s->v);
 	o->signal = r.over && WIFSIGNALED(r.status) ? WTERMSIG(r.status) : 0;
 	o->core = o->signal && WCOREDUMP(r.status);
 	close(r.at.out);

@@ -18,6 +18,7 @@
 struct cmp_allocator {
 	char name[64];		/* "glibc", "numaslab", "jemalloc", … */
 	char library[PATH_MAX]; /* empty: the C library's own */
+	bool is_numaslab;	/* some build of it */
 };
 
 /* Fills an allocator from "glibc", a known name, a soname or a path; checks in a child that the

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/compare_counters.h"
 #include "tools/compare_machine.h"
 #include "tools/machine.h"
 
@@ -204,7 +205,7 @@ static void placement_of(pid_t pid, double *bytes, double *remote)
 	}
 }
 
-void cmp_tree_sample(struct cmp_peak *peak, bool nodes)
+void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch)
 {
 	double bytes[CMP_NODES_MAX] = {0}, remote = 0, pss = 0, heap = 0;
 	struct process *all;
@@ -214,11 +215,16 @@ void cmp_tree_sample(struct cmp_peak *peak, bool nodes)
 	for (size_t i = 0; i < n; i++) {
 		if (!all[i].ours)
 			continue;
-		pss += pss_of(all[i].pid);
-		if (nodes)
+		if (watch->pss)
+			pss += pss_of(all[i].pid);
+		if (watch->nodes)
 			placement_of(all[i].pid, bytes, &remote);
+		if (watch->counters)
+			cmp_counters_see(watch->counters, all[i].pid);
 	}
 	free(all);
+	if (watch->counters)
+		cmp_counters_sample(watch->counters);
 	if (pss > peak->pss)
 		peak->pss = pss;
 	for (int i = 0; i < CMP_NODES_MAX; i++)

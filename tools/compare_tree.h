@@ -22,8 +22,16 @@ struct cmp_peak {
  * are somebody else's and are neither sampled nor killed. */
 void cmp_tree_init(void);
 
-/* Looks at every process of the tree once.  nodes: read placement too. */
-void cmp_tree_sample(struct cmp_peak *peak, bool nodes);
+struct cmp_counters;
+
+/* What to look at. */
+struct cmp_watch {
+	bool pss, nodes;
+	struct cmp_counters *counters; /* NULL: not numaslab's */
+};
+
+/* Looks at every process of the tree once. */
+void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch);
 
 /* Kills what is left of the tree, process by process, and reaps it; adds its usage to sum.  Returns
  * how many had to be reaped. */

@@ -111,6 +111,17 @@ def both_environments_are_equally_large():
     assert side(out, "before", "metric") == side(out, "after", "metric")
 
 
+@test
+def two_builds_of_a_library_are_told_apart():
+    library = measured("-r", 1, "--fail-over", "none", "--", "true")["after"]["library"]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy(library, folder)
+        out = measured("--against", copy, "-r", 1, "--fail-over", "none", "--", "true", expect=0)
+    assert out["before"]["library"] == copy
+    assert out["before"]["name"] != out["after"]["name"]
+    assert copy.endswith(out["before"]["name"]), out["before"]
+
+
 # --- verdicts on real runs ----------------------------------------------------------------------
 
 @test
