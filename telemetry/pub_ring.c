@@ -67,7 +67,7 @@ static bool try_entry(struct ring_writer *w, uint64_t n, uint64_t now_ms, ring_f
 	fill(e, data);
 	cmm_smp_wmb();		       /* with the reader's barrier before 4 */
 	ring_store(&e->generation, n); /* f */
-	rcu_assign_pointer(w->file->head.token, (void *)(uintptr_t)n);
+	ring_publish(w->file->head.token, (void *)(uintptr_t)n);
 	return true;
 }
 

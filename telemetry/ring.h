@@ -182,5 +182,10 @@ _Static_assert(sizeof(struct ring_pin) == 16, "format");
 /* Words that two processes share: each access whole, in the order that barriers give. */
 #define ring_load(p)	 __atomic_load_n(p, __ATOMIC_RELAXED)
 #define ring_store(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#ifdef __SANITIZE_THREAD__ /* which takes liburcu's volatile store for a race */
+#define ring_publish(p, v) __atomic_store_n(&(p), v, __ATOMIC_RELEASE)
+#else
+#define ring_publish(p, v) rcu_assign_pointer(p, v)
+#endif
 
 #endif

@@ -7,7 +7,8 @@
 #include "telemetry/publish.h"
 #include "telemetry/ring.h"
 
-/* `nodes` nodes, numbered 0, 2, 4...; files go to dir; published at the first tick, ticks at each ms. */
+/* `nodes` nodes, numbered 0, 2, 4...; files go to dir; published at the first tick, ticks at each
+ * ms. */
 void fake_init(unsigned nodes, const char *dir);
 
 /* As the allocator's tally(). */

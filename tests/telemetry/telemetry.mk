@@ -1,0 +1,17 @@
+# The telemetry: its format, its ring, its files, the reader, stat and top.
+TM        := $(BUILD)/tests/telemetry
+TM_WRITER := $(wildcard telemetry/pub_*.c) allocator/os.c allocator/tunables.c tests/telemetry/fake.c
+TM_READER := $(READER_SRC) tools/machine.c tools/text.c
+TM_HEADERS := $(wildcard telemetry/*.h tools/reader*.h tests/telemetry/*.h allocator/*.h)
+
+TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_stress $(TM)/test_steps
+TEST_BINS += $(TM_UNITS) $(TM)/test_stress_tsan
+SUITES    += $(TM_UNITS) "$(TM)/test_stress_tsan 20000 2000" tests/telemetry/test_model.sh
+
+$(TM)/test_%: tests/telemetry/test_%.c $(TM_WRITER) $(TM_READER) $(TM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $< $(TM_WRITER) $(TM_READER) -pthread -o $@
+
+$(TM)/test_stress_tsan: tests/telemetry/test_stress.c $(TM_WRITER) $(TM_READER) $(TM_HEADERS)
+	@mkdir -p $(@D)
+	gcc $(CFLAGS_ALL) -O1 -fsanitize=thread -Wno-tsan $< $(TM_WRITER) $(TM_READER) -pthread -o $@
