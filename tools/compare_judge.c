@@ -124,8 +124,8 @@ static void measure(const struct cmp_plan *plan, const struct columns *c, int me
 	uint64_t seed = plan->seed;
 
 	/* By name, so that a metric's resamples stay the same when others are added. */
-	for (const char *c = cmp_metrics[metric].name; *c; c++)
-		seed = (seed ^ (unsigned char)*c) * 0x100000001b3ULL;
+	for (const char *name = cmp_metrics[metric].name; *name; name++)
+		seed = (seed ^ (unsigned char)*name) * 0x100000001b3ULL;
 	j->before = cmp_summarize(c->before, c->nbefore);
 	j->after = cmp_summarize(c->after, c->nafter);
 	j->effect = estimate(c, c->before, c->nbefore, c->after, c->nafter, j, seed);

@@ -20,8 +20,9 @@
 #include "tools/compare_machine.h"
 #include "tools/compare_tree.h"
 
-/* Sampling takes at most this share of one CPU, and is never more frequent than SAMPLE_MIN_MS. */
-#define SAMPLE_SHARE  20
+/* Sampling takes at most one part in SAMPLE_SHARE of a CPU, and is never more frequent than
+ * SAMPLE_MIN_MS. */
+#define SAMPLE_SHARE  50
 #define SAMPLE_MIN_MS 10
 
 static int signals = -1; /* signalfd of the four that a run waits for */

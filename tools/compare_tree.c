@@ -126,6 +126,69 @@ void cmp_tree_init(void)
 	free(all);
 }
 
+/* Appends the children that one thread of `parent` has. */
+static void children_add(int parent, const char *thread, pid_t **list, size_t *n, size_t *room)
+{
+	char path[96], text[16384], *at = text, *end;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%.16s/children", parent, thread);
+	if (!read_text("", path, text, sizeof text))
+		return;
+	for (long pid; (pid = strtol(at, &end, 10)) > 0 && end != at; at = end) {
+		if (parent == getpid() && is_stranger((pid_t)pid))
+			continue;
+		if (*n == *room) {
+			*room = *room ? 2 * *room : 64;
+			*list = realloc(*list, *room * sizeof **list);
+			if (!*list)
+				abort();
+		}
+		(*list)[(*n)++] = (pid_t)pid;
+	}
+}
+
+static void children_of(int parent, pid_t **list, size_t *n, size_t *room)
+{
+	char path[64];
+	struct dirent *d;
+	DIR *dir;
+
+	snprintf(path, sizeof path, "/proc/%d/task", parent);
+	dir = opendir(path);
+	while (dir && (d = readdir(dir)))
+		if (d->d_name[0] != '.')
+			children_add(parent, d->d_name, list, n, room);
+	if (dir)
+		closedir(dir);
+}
+
+/* The tree's processes at about this time: from the kernel's lists of children, which cost as much
+ * as the tree is large; where it keeps none (CONFIG_PROC_CHILDREN), from all processes. */
+static size_t tree_pids(pid_t **list)
+{
+	size_t n = 0, room = 0;
+
+	*list = NULL;
+	if (!access("/proc/thread-self/children", R_OK)) {
+		children_of(getpid(), list, &n, &room);
+		for (size_t i = 0; i < n; i++)
+			children_of((*list)[i], list, &n, &room);
+		return n;
+	}
+	struct process *all;
+	size_t count = processes_read(&all);
+
+	*list = calloc(count + 1, sizeof **list);
+	if (!*list)
+		abort();
+	tree_mark(all, count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i].ours)
+			(*list)[n++] = all[i].pid;
+	free(all);
+	return n;
+}
+
 static double pss_of(pid_t pid)
 {
 	char path[64], text[4096], *at;
@@ -208,21 +271,18 @@ static void placement_of(pid_t pid, double *bytes, double *remote)
 void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch)
 {
 	double bytes[CMP_NODES_MAX] = {0}, remote = 0, pss = 0, heap = 0;
-	struct process *all;
-	size_t n = processes_read(&all);
+	pid_t *pids;
+	size_t n = tree_pids(&pids);
 
-	tree_mark(all, n);
 	for (size_t i = 0; i < n; i++) {
-		if (!all[i].ours)
-			continue;
 		if (watch->pss)
-			pss += pss_of(all[i].pid);
+			pss += pss_of(pids[i]);
 		if (watch->nodes)
-			placement_of(all[i].pid, bytes, &remote);
+			placement_of(pids[i], bytes, &remote);
 		if (watch->counters)
-			cmp_counters_see(watch->counters, all[i].pid);
+			cmp_counters_see(watch->counters, pids[i]);
 	}
-	free(all);
+	free(pids);
 	if (watch->counters)
 		cmp_counters_sample(watch->counters);
 	if (pss > peak->pss)
