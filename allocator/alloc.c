@@ -146,7 +146,7 @@ void *alloc_on_node(size_t size, int node, bool strict)
 /* Of the calling thread's heap, of idle heaps and of all free spans: everything that can go. */
 size_t alloc_trim(void)
 {
-	struct heap *h = thread_state.heap, *idle;
+	struct heap *h = thread_heap(), *idle;
 
 	if (!alloc_boot())
 		return 0;

@@ -8,6 +8,12 @@
 
 /* First call; false: the machine gives us no address space, every malloc fails. */
 bool alloc_boot(void);
+
+/*
+ * From the constructor.  Before it a program's relocations may call malloc while thread-local
+ * storage is all zero: every size goes the slow way, which copes with that.
+ */
+void alloc_open_fast_paths(void);
 void heaps_init(void);
 
 /* numaslab_set_cpu(): 0, or -1: no such CPU, or not a simulated topology. */

@@ -14,4 +14,7 @@ bool alloc_node_is_valid(int node);
 int alloc_node_of(const void *p);
 int alloc_stats(struct numaslab_node_stats *stats, int max);
 
+/* Its entry i; false: there are no more. */
+bool alloc_stats_at(int i, struct numaslab_node_stats *stats);
+
 #endif

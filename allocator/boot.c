@@ -6,7 +6,7 @@
  * library; nothing here calls what could allocate, and the thread that is at it may come back.
  */
 
-enum { BOOT_NEVER, BOOT_RUNNING, BOOT_DONE, BOOT_FAILED };
+enum { BOOT_NEVER, BOOT_DONE, BOOT_FAILED };
 
 static _Atomic int boot_state;
 static struct lock boot_lock;
@@ -47,20 +47,29 @@ static bool boot(void)
 	link_init(start.random);
 	if (!pools_init(start.random))
 		return false;
-	heaps_init();
-	layout.small_limit = topology.guarded || alloc_checked ? 0 : CLASS_LINEAR_MAX;
 	return true;
 }
 
 cold static bool boot_slow(void)
 {
+	bool first = false;
+
 	lock_take(&boot_lock);
 	if (boot_state == BOOT_NEVER) {
-		boot_state = BOOT_RUNNING;
 		boot_state = boot() ? BOOT_DONE : BOOT_FAILED;
+		first = boot_state == BOOT_DONE;
 	}
 	lock_release(&boot_lock);
+	if (first)
+		heaps_init(); /* may come back here: another library wraps what it calls */
 	return boot_state == BOOT_DONE;
+}
+
+void alloc_open_fast_paths(void)
+{
+	layout.medium_limit = CLASS_LINEAR_MAX;
+	if (!topology.guarded && !alloc_checked)
+		layout.small_limit = CLASS_LINEAR_MAX;
 }
 
 bool alloc_boot(void)

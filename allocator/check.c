@@ -98,7 +98,7 @@ cold _Noreturn void die(const char *what, const void *p)
 	to = put_text(to, what);
 	to = put_text(to, ": 0x");
 	to = put_number(to, addr, 16);
-	if (layout_owns(&layout, addr)) {
+	if (layout_owns(&layout, addr) && pools_reach(addr)) {
 		const struct slab *s = slab_head(addr);
 
 		if (s->state == SPAN_SLAB) {

@@ -91,13 +91,25 @@ static bool parse_mapping(const char *line, const char *end, struct mapping *m)
 	return true;
 }
 
+/* Before a block of libc's stands its chunk's size, which keeps inside the mapping. */
+static bool has_chunk(const void *p, const struct mapping *m)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	if (at % 16 || at - m->lo < 16)
+		return false;
+	size_t size = ((const size_t *)p)[-1] & ~(size_t)7;
+
+	return size >= 32 && size <= m->hi - at + 16;
+}
+
 cold bool foreign_is_libc(const void *p)
 {
 	size_t room = (size_t)4 << 20;
 	char *text = os_map(room);
 	long n = text ? os_read_file("/proc/self/maps", text, room) : -1;
 	bool libc = n <= 0; /* cannot tell */
-	struct mapping m = { 0 }, before;
+	struct mapping m = {0}, before;
 
 	for (const char *at = text, *end = text + (n > 0 ? n : 0); at < end;) {
 		const char *eol = memchr(at, '\n', (size_t)(end - at));
@@ -109,7 +121,7 @@ cold bool foreign_is_libc(const void *p)
 			/* Anonymous right behind a file's mapping: the zeroed part of its data. */
 			bool bss = before.named && !before.heap && before.hi == m.lo;
 
-			libc = m.writable && (m.heap || (!m.named && !bss));
+			libc = m.writable && (m.heap || (!m.named && !bss)) && has_chunk(p, &m);
 			break;
 		}
 		at = eol + 1;

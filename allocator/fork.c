@@ -36,6 +36,7 @@ static void reset_in_child(void)
 	alloc_forked = true;
 	meta_fork_child();
 	direct_fork_child();
+	telemetry_fork_child();
 	for (unsigned i = 0; i <= topology.count; i++)
 		lock_reset(&pools[i].lock);
 }

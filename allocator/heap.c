@@ -245,7 +245,7 @@ static unsigned index_here(void)
 
 static void thread_gone(void *value)
 {
-	struct heap *h = thread_state.heap;
+	struct heap *h = thread_heap();
 
 	(void)value;
 	/* Other libraries' destructors may still free: the last round is ours. */
@@ -260,6 +260,13 @@ static void thread_gone(void *value)
 	heap_rest(h);
 }
 
+/* May allocate (key >= 32, or another library's wrapper), which is why the heap is in place. */
+cold static void thread_key(void)
+{
+	thread_state.keyed = true;
+	pthread_setspecific(heaps.key, &heaps);
+}
+
 cold static struct heap *heap_born(void)
 {
 	if (!alloc_boot())
@@ -272,9 +279,6 @@ cold static struct heap *heap_born(void)
 	if (!alloc_checked)
 		h->where = where;
 	thread_state.heap = h;
-	/* May allocate (key >= 32), which is why the heap is in place. */
-	if (heaps.has_key)
-		pthread_setspecific(heaps.key, &heaps);
 	return h;
 }
 
@@ -304,10 +308,14 @@ cold static struct heap *heap_moved(struct heap *h)
 
 struct heap *heap_here(void)
 {
-	struct heap *h = thread_state.heap;
+	struct heap *h = thread_heap();
 
 	if (unlikely(h == &heap_none))
-		return thread_state.exits < EXIT_ROUNDS ? heap_born() : NULL;
+		h = thread_state.exits < EXIT_ROUNDS ? heap_born() : NULL;
+	if (!h)
+		return NULL;
+	if (unlikely(!thread_state.keyed) && heaps.has_key)
+		thread_key();
 	if (topology.guarded && (h->where != heap_where_word() || topology.where_unknown))
 		h = heap_moved(h);
 	if (unlikely(h->left != NULL))

@@ -23,8 +23,8 @@ struct class_heap {
 	uint16_t cached;      /* put into the bin at the last refill, as counted */
 	uint16_t cached_node; /* where that was counted */
 	uint16_t births;      /* slabs made so far, saturating: how boldly to populate */
-	bool away;	/* may have slabs of another node (steps 4, 5) */
-	uint64_t own;	/* refills of step 1 not yet in the node's counters */
+	bool away;	      /* may have slabs of another node (steps 4, 5) */
+	uint64_t own;	      /* refills of step 1 not yet in the node's counters */
 };
 
 struct heap {
@@ -46,10 +46,19 @@ extern hidden_ bool alloc_forked;     /* we are the child of a process with seve
 struct thread_state {
 	struct heap *heap;
 	int32_t sim_cpu; /* numaslab_set_cpu() + 1; 0: the real one */
+	bool keyed;	 /* its end will be told */
 	uint8_t exits;	 /* rounds of thread-specific destructors seen */
 };
 
 extern hidden_ tls_fast struct thread_state thread_state;
+
+/* The heap of the thread, or heap_none; thread-local storage may still be all zero. */
+inline_ struct heap *thread_heap(void)
+{
+	struct heap *h = thread_state.heap;
+
+	return likely(h != NULL) ? h : &heap_none;
+}
 
 inline_ uintptr_t bin_empty(void)
 {

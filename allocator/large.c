@@ -93,6 +93,7 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	s->state = SPAN_LARGE;
 	tally_large(1, (int64_t)s->bytes);
+	telemetry_tick(os_now_ms());
 	return (void *)slab_addr(s);
 }
 

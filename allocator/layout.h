@@ -18,15 +18,17 @@
 #define SLAB_DESC_SIZE	((size_t)1 << SLAB_DESC_SHIFT)
 
 /*
- * All that the fast paths read besides the heap, together.  Written at start; small_limit alone
- * changes later (0: every malloc goes by the guarded path, which compares the node).
+ * All that the fast paths read besides the heap, together.  Written at start: the limits stay 0
+ * until the library's constructor has run, small_limit where there are several nodes (or checks).
  */
 struct layout {
-	size_t small_limit;
+	size_t small_limit;  /* the fast path of one node takes sizes up to here */
+	size_t medium_limit; /* the guarded one of several */
 	uintptr_t base;
-	uintptr_t span;	   /* bytes in all windows */
-	uintptr_t table;   /* descriptor of unit 0 */
-	long where_offset; /* from the thread pointer: the rseq word that says where we run */
+	uintptr_t fast_span; /* free's fast path takes so much: span, or 0 to have all looked at */
+	uintptr_t span;	     /* bytes in all windows */
+	uintptr_t table;     /* descriptor of unit 0 */
+	long where_offset;   /* from the thread pointer: the rseq word that says where we run */
 	unsigned window_shift;
 	unsigned window_count; /* nodes + 1 */
 } cache_aligned;

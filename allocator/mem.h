@@ -45,7 +45,8 @@ bool mem_give_back(void *at, size_t bytes);
 void mem_grow(size_t bytes);
 void mem_shrink(size_t bytes);
 
-/* How much may stay dirty: max(512 KiB, peak / 128), and more for a program that proved to cycle. */
+/* How much may stay dirty: max(512 KiB, peak / 128), and more for a program that proved to cycle.
+ */
 size_t mem_allowance(void);
 
 /* Memory that was given back a moment ago is wanted again: keep more of it next time. */

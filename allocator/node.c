@@ -79,6 +79,7 @@ static void place_windows(unsigned windows, uint64_t random)
 	}
 	layout.base = layout.table + table;
 	layout.span = span;
+	layout.fast_span = tunables.check ? 0 : span;
 	layout.window_shift = shift;
 	layout.window_count = windows;
 }
@@ -114,6 +115,13 @@ cold bool pools_init(uint64_t random)
 		window_init(&pools[i]);
 	}
 	return true;
+}
+
+bool pools_reach(uintptr_t addr)
+{
+	const struct window *w = &pools[layout_window_of(&layout, addr)].window;
+
+	return (size_t)(slab_of(addr) - w->first) < w->top;
 }
 
 /* --- Exhaustion. --- */

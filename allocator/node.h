@@ -12,7 +12,7 @@
 
 #include "allocator/lock.h"
 #include "allocator/span.h"
-#include "telemetry/counters.h"
+#include "telemetry/publish.h"
 
 struct pool {
 	struct lock lock cache_aligned;
@@ -35,12 +35,17 @@ inline_ struct pool *pool_large(void)
 
 inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 {
-	atomic_fetch_add_explicit(&pools[index].count[cls][c], (uint64_t)delta,
-				  memory_order_relaxed);
+	_Atomic uint64_t *count = &pools[index].count[cls][c];
+
+	atomic_fetch_add_explicit(count, (uint64_t)delta, memory_order_relaxed);
+	telemetry_mirror(index, cls, c, count);
 }
 
 /* Chooses the windows' place, sets up `layout` and the pools; false: no memory. */
 bool pools_init(uint64_t random);
+
+/* Whether a window has come as far as addr, which lies in it: its descriptor can be read. */
+bool pools_reach(uintptr_t addr);
 
 /* Memory of the allocator's own, zero, for ever (heaps, pools); NULL: none. */
 void *meta_alloc(size_t bytes);

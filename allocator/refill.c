@@ -17,9 +17,10 @@
  * refill, and parks it on a list that nobody reads.
  */
 
-#define TAKE_TRIES  8 /* partial slabs looked at that turn out to have nothing */
-#define SPARE	    2 /* partial slabs that a node keeps in the first round of step 4 */
-#define BOLD_BIRTHS 4 /* slabs of a class after which memory comes in in larger steps */
+#define TAKE_TRIES  8  /* partial slabs looked at that turn out to have nothing */
+#define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
+#define OWN_SETTLE  64 /* refills of step 1 between two looks at the clock */
+#define BOLD_BIRTHS 4  /* slabs of a class after which memory comes in in larger steps */
 #define BOLD_STEP   (UNIT_SIZE / 4)
 
 /* The bin takes a list of n blocks but for the first, which is returned. */
@@ -295,10 +296,14 @@ noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 	void *block = refill_own(h, &h->cls[cls]);
 
 	if (likely(block != NULL)) {
-		h->cls[cls].own++;
+		if (++h->cls[cls].own % OWN_SETTLE == 0) {
+			heap_settle_class(h, cls);
+			telemetry_tick(os_now_ms());
+		}
 		return block;
 	}
 	heap_settle_class(h, cls);
+	telemetry_tick(os_now_ms());
 	if ((block = refill_partial(h, cls, p)) != NULL) {
 		tally(h->index, cls, COUNT_node_partial, 1);
 		return block;

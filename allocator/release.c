@@ -152,7 +152,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 
 void free_block(struct slab *s, void *p)
 {
-	struct heap *h = thread_state.heap;
+	struct heap *h = thread_heap();
 
 	if (atomic_load_explicit(&s->owner, memory_order_relaxed) == heap_tag(h))
 		free_own(h, s, p);
@@ -169,6 +169,8 @@ noinline_ void free_slow(void *p)
 			free_foreign(p);
 		return;
 	}
+	if (unlikely(alloc_checked) && !pools_reach(addr))
+		die("free of a pointer that no malloc returned", p);
 	struct slab *s = slab_head(addr);
 
 	if (likely(s->state == SPAN_SLAB)) {

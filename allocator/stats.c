@@ -71,15 +71,22 @@ static void stats_of_large(struct numaslab_node_stats *to)
 	to->released_bytes = get(index, 0, COUNT_released);
 }
 
+bool alloc_stats_at(int i, struct numaslab_node_stats *stats)
+{
+	if (!alloc_boot() || i < 0 || i > (int)topology.count)
+		return false;
+	if (i < (int)topology.count)
+		stats_of_node((unsigned)i, stats);
+	else
+		stats_of_large(stats);
+	return true;
+}
+
 int alloc_stats(struct numaslab_node_stats *stats, int max)
 {
 	int n = 0;
 
-	if (!alloc_boot())
-		return 0;
-	for (unsigned i = 0; i < topology.count && n < max; i++)
-		stats_of_node(i, &stats[n++]);
-	if (n < max)
-		stats_of_large(&stats[n++]);
+	while (n < max && alloc_stats_at(n, &stats[n]))
+		n++;
 	return n;
 }

@@ -7,6 +7,8 @@
  */
 __attribute__((constructor(101))) static void library_start(void)
 {
-	if (alloc_boot())
-		fork_init();
+	if (!alloc_boot())
+		return;
+	alloc_open_fast_paths();
+	fork_init();
 }

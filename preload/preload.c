@@ -31,7 +31,7 @@ noinline_ static void *malloc_medium(size_t size)
 	struct heap *h = thread_state.heap;
 	void *p = NULL;
 
-	if (size <= CLASS_MEDIUM_MAX && likely(heap_is_home(h)))
+	if (size <= CLASS_MEDIUM_MAX && likely(h && heap_is_home(h)))
 		p = heap_pop_class(h, class_of(size));
 	return likely(p != NULL) ? p : malloc_slow(size);
 }
@@ -46,7 +46,7 @@ hot void *malloc(size_t size)
 	void *p = NULL;
 
 	if (unlikely(size > layout.small_limit)) {
-		if (unlikely(size > CLASS_LINEAR_MAX))
+		if (unlikely(size > layout.medium_limit))
 			return malloc_medium(size);
 		h = thread_state.heap;
 		if (likely(heap_is_home(h)))
@@ -64,7 +64,7 @@ hot void free(void *p)
 	struct heap *h = thread_state.heap;
 	uintptr_t at = (uintptr_t)p - layout.base;
 
-	if (unlikely(at >= layout.span))
+	if (unlikely(at >= layout.fast_span))
 		goto slow;
 	struct slab *s = (struct slab *)(layout.table + (at >> UNIT_SHIFT << SLAB_DESC_SHIFT));
 	if (unlikely(atomic_load_explicit(&s->owner, memory_order_relaxed) != h))

@@ -8,21 +8,20 @@
 
 /* What programs ask malloc about itself, answered with our figures. */
 
-#define NODES_SHOWN (NODE_MAX + 1)
+/* One node at a time: a thread's stack may be small. */
 
 static struct mallinfo2 sum_up(void)
 {
 	static const struct mallinfo2 none;
-	struct numaslab_node_stats stats[NODES_SHOWN];
-	int n = alloc_stats(stats, NODES_SHOWN);
+	struct numaslab_node_stats s;
 	struct mallinfo2 m = none;
 
-	for (int i = 0; i < n; i++) {
-		m.arena += stats[i].held_bytes;
-		m.ordblks += stats[i].slots - stats[i].objects;
-		m.uordblks += stats[i].used_bytes;
-		m.hblks += stats[i].large_count;
-		m.hblkhd += stats[i].large_bytes;
+	for (int i = 0; alloc_stats_at(i, &s); i++) {
+		m.arena += s.held_bytes;
+		m.ordblks += s.slots - s.objects;
+		m.uordblks += s.used_bytes;
+		m.hblks += s.large_count;
+		m.hblkhd += s.large_bytes;
 	}
 	m.fordblks = m.arena > m.uordblks ? m.arena - m.uordblks : 0;
 	m.keepcost = atomic_load_explicit(&mem.dirty, memory_order_relaxed);
@@ -76,27 +75,23 @@ static void print_node(const struct numaslab_node_stats *s)
 
 exported void malloc_stats(void)
 {
-	struct numaslab_node_stats stats[NODES_SHOWN];
-	int n = alloc_stats(stats, NODES_SHOWN);
+	struct numaslab_node_stats s;
 
-	for (int i = 0; i < n; i++)
-		print_node(&stats[i]);
+	for (int i = 0; alloc_stats_at(i, &s); i++)
+		print_node(&s);
 }
 
 exported int malloc_info(int options, FILE *to)
 {
-	struct numaslab_node_stats stats[NODES_SHOWN];
-	int n = alloc_stats(stats, NODES_SHOWN);
+	struct numaslab_node_stats s;
 
 	if (options != 0)
 		return EINVAL;
 	fprintf(to, "<malloc version=\"numaslab-" NUMASLAB_VERSION "\">\n");
-	for (int i = 0; i < n; i++) {
-		const struct numaslab_node_stats *s = &stats[i];
-
-		if (s->node < 0) {
-			fprintf(to, "<large count=\"%lu\" size=\"%lu\"/>\n", s->large_count,
-				s->large_bytes);
+	for (int i = 0; alloc_stats_at(i, &s); i++) {
+		if (s.node < 0) {
+			fprintf(to, "<large count=\"%lu\" size=\"%lu\"/>\n", s.large_count,
+				s.large_bytes);
 			continue;
 		}
 		fprintf(to,
@@ -104,8 +99,8 @@ exported int malloc_info(int options, FILE *to)
 			"empty=\"%lu\" misplaced=\"%lu\"/>\n"
 			"<system type=\"current\" size=\"%lu\"/>\n"
 			"<aspace type=\"used\" size=\"%lu\"/>\n</heap>\n",
-			s->node, s->active, s->partial, s->full, s->empty, s->misplaced_slabs,
-			s->held_bytes, s->used_bytes);
+			s.node, s.active, s.partial, s.full, s.empty, s.misplaced_slabs,
+			s.held_bytes, s.used_bytes);
 	}
 	fprintf(to, "</malloc>\n");
 	return 0;
