@@ -91,7 +91,7 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 	s->cls = 0;
 	s->moved = 0;
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
-	s->state = SPAN_LARGE;
+	slab_set_state(s, SPAN_LARGE);
 	tally_large(1, (int64_t)s->bytes);
 	telemetry_tick(os_now_ms());
 	return (void *)slab_addr(s);
@@ -104,7 +104,7 @@ static void release_span(struct slab *s)
 	size_t bytes = slab_bytes(s);
 	bool gone = false;
 
-	s->state = SPAN_BUSY;
+	slab_set_state(s, SPAN_BUSY);
 	if (s->moved)
 		gone = span_remap(&pool_large()->window, s);
 	else if (bytes > mem_allowance())
@@ -148,7 +148,7 @@ static void shrink(struct slab *s, size_t size)
 		return;
 	struct slab *rest = span_cut(s, units);
 
-	s->state = SPAN_LARGE;
+	slab_set_state(s, SPAN_LARGE);
 	rest->bytes = slab_bytes(rest);
 	rest->moved = s->moved;
 	release_span(rest);
@@ -164,7 +164,7 @@ static bool grow_in_place(struct slab *s, size_t size)
 		lock_take(&p->lock);
 		done = span_extend(&p->window, s, units);
 		lock_release(&p->lock);
-		s->state = SPAN_LARGE;
+		slab_set_state(s, SPAN_LARGE);
 	}
 	if (done)
 		set_bytes(s, size);
@@ -188,11 +188,11 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	to->cls = 0;
 	to->moved = 1;
 	atomic_store_explicit(&to->owner, NULL, memory_order_relaxed);
-	to->state = SPAN_LARGE;
+	slab_set_state(to, SPAN_LARGE);
 	set_bytes(to, size);
 	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours.
 	 */
-	s->state = SPAN_BUSY;
+	slab_set_state(s, SPAN_BUSY);
 	if (s->moved && !span_remap(&pool_large()->window, s))
 		enter_dirty(s);
 	else

@@ -181,7 +181,8 @@ int mem_bring(struct slab *s, size_t bytes, unsigned want, bool strict)
 	for (unsigned i = 0; i < s->units && (i << UNIT_SHIFT) < bytes; i++) {
 		struct slab *unit = s + i;
 
-		unit->node = s->node;
+		if (i > 0)
+			slab_set_node(unit, slab_node(s));
 		int r = mem_bring_mask(unit, prefix_mask(bytes - ((size_t)i << UNIT_SHIFT)), want,
 				       strict);
 		if (r < 0)

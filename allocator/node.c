@@ -160,7 +160,7 @@ static struct pool *pool_of_window(const struct slab *s)
 static void mark_inner(struct slab *s)
 {
 	for (unsigned i = 1; i < s->units; i++) {
-		s[i].state = SPAN_INNER;
+		slab_set_state(&s[i], SPAN_INNER);
 		s[i].head_units = i;
 	}
 }
@@ -201,7 +201,7 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 		return NULL;
 	size_t before = mem_resident(s);
 	account_taken(p, s, before);
-	s->node = (uint16_t)index;
+	slab_set_node(s, index);
 	int landed = mem_bring(s, bytes, index, strict);
 	if (landed < 0) {
 		s->dirty = mem_resident(s) != 0;

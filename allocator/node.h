@@ -18,7 +18,7 @@ struct pool {
 	struct lock lock cache_aligned;
 	unsigned index;
 	_Atomic uint64_t full_until_ms; /* the node had no memory; 0: not known to be full */
-	uint32_t backoff_ms;
+	_Atomic uint32_t backoff_ms;
 	struct window window;
 	struct heap *idle_heaps;
 	struct slab *partial[CLASS_COUNT];

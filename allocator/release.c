@@ -122,7 +122,7 @@ static bool may_adopt(struct heap *h, struct slab *s)
 {
 	struct class_heap *c = &h->cls[s->cls];
 
-	return h != &heap_none && s->node == h->index &&
+	return h != &heap_none && slab_node(s) == h->index &&
 	       (c->current || c->partial_count < ADOPT_MAX);
 }
 

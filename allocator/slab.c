@@ -31,11 +31,11 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	s->tallied = 0;
 	s->hidden = 0;
 	s->free = slab_end(s);
-	__atomic_store_n(&s->node, (uint16_t)node, __ATOMIC_RELAXED);
+	slab_set_node(s, node);
 	s->misplaced = 0;
 	s->patience = 0;
 	s->idle = 0;
-	s->state = SPAN_SLAB;
+	slab_set_state(s, SPAN_SLAB);
 	s->next = s->prev = NULL;
 	word = remote_turn(remote_taken(word), SLAB_OWNED, 0);
 	atomic_store_explicit(&s->remote, word, memory_order_release);

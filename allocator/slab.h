@@ -94,6 +94,20 @@ inline_ unsigned slab_node(const struct slab *s)
 	return __atomic_load_n(&s->node, __ATOMIC_RELAXED);
 }
 
+inline_ void slab_set_node(struct slab *s, unsigned node)
+{
+	__atomic_store_n(&s->node, (uint16_t)node, __ATOMIC_RELAXED);
+}
+
+/*
+ * .state of a span that is not free is read by whoever frees its neighbour (span.c), who wants to
+ * know only that it is not free.
+ */
+inline_ void slab_set_state(struct slab *s, enum span_state state)
+{
+	__atomic_store_n(&s->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
 inline_ size_t slab_bytes(const struct slab *s)
 {
 	return (size_t)s->units << UNIT_SHIFT;

@@ -89,11 +89,11 @@ static struct slab *bins_find(const struct span_bins *b, size_t n, size_t align)
 
 static void mark_free(struct slab *s, size_t n, bool dirty)
 {
-	s->state = SPAN_FREE;
+	slab_set_state(s, SPAN_FREE);
 	s->dirty = dirty;
 	s->units = (uint32_t)n;
 	s->head_units = 0;
-	s[n - 1].state = SPAN_FREE;
+	slab_set_state(&s[n - 1], SPAN_FREE);
 	s[n - 1].dirty = dirty;
 	s[n - 1].head_units = (uint32_t)(n - 1);
 	if (n > 1)
@@ -102,11 +102,11 @@ static void mark_free(struct slab *s, size_t n, bool dirty)
 
 static void mark_taken(struct slab *s, size_t n)
 {
-	s->state = SPAN_BUSY;
+	slab_set_state(s, SPAN_BUSY);
 	s->units = (uint32_t)n;
 	s->head_units = 0;
 	if (n > 1) {
-		s[n - 1].state = SPAN_INNER;
+		slab_set_state(&s[n - 1], SPAN_INNER);
 		s[n - 1].head_units = (uint32_t)(n - 1);
 	}
 }
@@ -241,7 +241,8 @@ struct slab *span_take(struct window *w, size_t n, size_t align, bool *was_clean
 /* Whether the unit is the first or last of a free span of the kind. */
 static bool is_free_edge(const struct window *w, const struct slab *s, bool dirty)
 {
-	return s >= w->first && s < w->first + w->top && s->state == SPAN_FREE && s->dirty == dirty;
+	return s >= w->first && s < w->first + w->top &&
+	       __atomic_load_n(&s->state, __ATOMIC_RELAXED) == SPAN_FREE && s->dirty == dirty;
 }
 
 void span_put(struct window *w, struct slab *s)
@@ -250,7 +251,7 @@ void span_put(struct window *w, struct slab *s)
 	struct span_bins *b = bins_for(w, dirty);
 	size_t n = s->units;
 
-	s->state = SPAN_FREE; /* inside a longer span nobody marks it again */
+	slab_set_state(s, SPAN_FREE); /* inside a longer span nobody marks it again */
 	if (is_free_edge(w, s - 1, dirty)) {
 		struct slab *before = s - 1 - s[-1].head_units;
 

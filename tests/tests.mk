@@ -6,3 +6,4 @@
 -include tests/bench/bench.mk
 -include tests/vm/vm.mk
 -include tests/compare/compare.mk
+-include tests/telemetry/telemetry.mk
