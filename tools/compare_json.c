@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The report as JSON, schema 1 (described in numaslab-compare(1)): everything, raw samples too, so
  * that --replay and --base can judge it again. */
-#include "tools/compare_report.h"
-
-#ifndef HAVE_CJSON
-
-bool cmp_has_json(void)
-{
-	return false;
-}
-
-void cmp_write_json(FILE *f, const struct cmp_document *d)
-{
-	(void)f;
-	(void)d;
-}
-
-#else
-
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/cmd.h"
-
-bool cmp_has_json(void)
-{
-	return true;
-}
+#include "tools/compare_report.h"
 
 /* Invalid UTF-8 would make the document unreadable, so printable() goes over all of it but the
  * controls, which JSON escapes. */
@@ -258,5 +237,3 @@ void cmp_write_json(FILE *f, const struct cmp_document *d)
 	cJSON_free(text);
 	cJSON_Delete(root);
 }
-
-#endif

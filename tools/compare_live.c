@@ -280,8 +280,10 @@ int cmp_live_open(struct cmp_live *l, const struct cmp_options *o, struct cmp_do
 	status = find_allocators(l);
 	status = status < 0 ? examine_command(l) : status;
 	status = status < 0 ? choose_cpus(l) : status;
-	if (status >= 0)
+	if (status >= 0) {
+		CPU_FREE(l->command.cpus);
 		return status;
+	}
 	open_cgroup(l);
 	l->command.launcher = cmp_launcher_open();
 	if (!cmp_run_init())

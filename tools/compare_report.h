@@ -73,9 +73,6 @@ void cmp_write_plot(FILE *f, const struct cmp_document *d, int metric,
 /* Pure: how many of v[n] fall into each of `width` columns between low and high. */
 void cmp_plot_bins(const double *v, size_t n, double low, double high, int width, unsigned *bins);
 
-/* Is this a build with JSON (libcjson)? */
-bool cmp_has_json(void);
-
 /* Reads what cmp_write_json wrote.  NULL, or what is wrong (valid until the next call). */
 const char *cmp_read_json(struct cmp_document *d, const char *text);
 void cmp_document_free(struct cmp_document *d);

@@ -114,6 +114,12 @@ static bool drain(int fd, struct cmp_output *o)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
+/* The launcher is not the command: it still had our memory when it began.  It may end after it. */
+static pid_t launcher_of(const struct run *r)
+{
+	return r->at.group == r->at.pid ? -1 : r->at.group;
+}
+
 static void reap(struct run *r)
 {
 	struct rusage usage;
@@ -121,7 +127,7 @@ static void reap(struct run *r)
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		if (pid != r->at.group || pid == r->at.pid) /* the launcher is not the command */
+		if (pid != launcher_of(r))
 			cmp_rusage_add(&r->usage, &usage);
 		if (pid != r->at.pid)
 			continue;
@@ -262,7 +268,7 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 		look.pss = !c->cgroup.path[0];
 		watch(&r, c, &look, o);
 	}
-	cmp_tree_end(&r.usage);
+	cmp_tree_end(launcher_of(&r), &r.usage);
 	cgroup_peak = cmp_cgroup_end(&c->cgroup);
 	cmp_vmstat_read(vm1);
 	drain(r.at.out, &o->out);

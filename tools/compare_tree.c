@@ -308,7 +308,7 @@ void cmp_rusage_add(struct rusage *sum, const struct rusage *one)
 	sum->ru_nivcsw += one->ru_nivcsw;
 }
 
-int cmp_tree_end(struct rusage *sum)
+int cmp_tree_end(pid_t launcher, struct rusage *sum)
 {
 	int reaped = 0;
 
@@ -329,7 +329,8 @@ int cmp_tree_end(struct rusage *sum)
 		/* At least one child is dying; wait for it, then take the others that are done. */
 		pid = wait4(-1, NULL, 0, &usage);
 		for (; pid > 0; pid = wait4(-1, NULL, WNOHANG, &usage)) {
-			cmp_rusage_add(sum, &usage);
+			if (pid != launcher)
+				cmp_rusage_add(sum, &usage);
 			reaped++;
 		}
 		if (pid < 0 && errno == ECHILD && !reaped)

@@ -33,9 +33,9 @@ struct cmp_watch {
 /* Looks at every process of the tree once. */
 void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch);
 
-/* Kills what is left of the tree, process by process, and reaps it; adds its usage to sum.  Returns
- * how many had to be reaped. */
-int cmp_tree_end(struct rusage *sum);
+/* Kills what is left of the tree, process by process, and reaps it; adds its usage to sum, but for
+ * that of `launcher`, which may be among them.  Returns how many had to be reaped. */
+int cmp_tree_end(pid_t launcher, struct rusage *sum);
 
 void cmp_rusage_add(struct rusage *sum, const struct rusage *one);
 
