@@ -708,7 +708,7 @@ const struct test tests[] = {
 	{.name = "data_small", .run = small_process, .before = data_4m},
 	{.name = "as_limit_threads", .run = exhaust_threads, .before = as_128m, .timeout = 60},
 	{.name = "as_limit_fork", .run = fork_exhausted, .before = as_128m, .timeout = 60},
-	{.name = "fsize_0", .run = work, .before = fsize_0, .env = {"NUMASLAB_PUBLISH_AFTER=0"}},
+	{.name = "fsize_0", .run = work, .before = fsize_0, .env = {"NUMASLAB_PUBLISH_AFTER_MS=0"}},
 	{.name = "nofile_4", .run = work, .before = nofile_4},
 	{.name = "limits_in_main", .run = limits_in_main},
 	{.name = "mlockall_limited", .run = mlockall_limited, .before = lock_user},

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -503,7 +504,7 @@ static void link_target(void)
 static void run_target(struct outcome *out, const char *path)
 {
 	char *args[] = {(char *)path, NULL};
-	char *env[] = {"NUMASLAB_TOPOLOGY=0:1G@0;1:1G@1;2:1G@2", "NUMASLAB_PUBLISH_AFTER=0",
+	char *env[] = {"NUMASLAB_TOPOLOGY=0:1G@0;1:1G@1;2:1G@2", "NUMASLAB_PUBLISH_AFTER_MS=0",
 		       "NUMASLAB_DIR=" FOLDER "/published", "NUMASLAB_CHECK=1", "PATH=/bin:/usr/bin",
 		       NULL};
 
@@ -555,7 +556,7 @@ static void private_files(void)
 	exercise(300, 1);
 	snprintf(folder, sizeof(folder), "/dev/shm/numaslab-%d", geteuid());
 	if (stat(folder, &s))
-		skip("this build publishes nothing");
+		fail("nothing was published: no %s", folder);
 	if ((s.st_mode & 07777) != 0700 || s.st_uid != geteuid())
 		fail("%s has mode %o", folder, s.st_mode);
 	dir = opendir(folder);
@@ -584,7 +585,7 @@ static void hostile_folder(void)
 
 	args[0] = (char *)dir_file("exec_target");
 	env[0] = "NUMASLAB_DIR=/tmp/numaslab-test-link";
-	env[1] = "NUMASLAB_PUBLISH_AFTER=0";
+	env[1] = "NUMASLAB_PUBLISH_AFTER_MS=0";
 	env[2] = malloc(4200);
 	snprintf(env[2], 4200, "LD_PRELOAD=%.4000s", lib_path());
 	env[3] = NULL;
@@ -598,6 +599,152 @@ static void hostile_folder(void)
 	CHECK(!lstat("/tmp/numaslab-test-link", &s) && S_ISLNK(s.st_mode));
 	unlink("/tmp/numaslab-test-link");
 	rmdir("/tmp/numaslab-test-target");
+}
+
+/* --- the tools, shown hostile things -------------------------------------------------------------------- */
+
+#define HOSTILE "/tmp/numaslab-test-hostile"
+
+/* No signal, no endless run, nothing that a terminal would act on. */
+static void expect_calm(const struct outcome *out, const char *what)
+{
+	if (!WIFEXITED(out->status))
+		fail("%s: %s", what, status_text(out->status));
+	for (size_t i = 0; i < out->length; i++) {
+		unsigned char c = out->text[i];
+
+		if ((c < 32 && c != '\n' && c != '\t') || c == 127)
+			fail("%s: byte %#x in the output: %.300s", what, c, out->text);
+	}
+}
+
+static void ask_tools(struct outcome *out, const char *folder, const char *what)
+{
+	static char *const stat_args[] = {NULL, "stat", NULL}, *const json[] = {NULL, "stat", "--json", NULL},
+				       *const top[] = {NULL, "top", "-b", "-n", "1", NULL};
+	char *const *const all[] = {stat_args, json, top};
+	char env_dir[300], *env[] = {env_dir, "PATH=/bin:/usr/bin", "TERM=xterm", NULL};
+	char *tool = realpath(dir_file("../../numaslab"), NULL);
+
+	if (!tool)
+		skip("build/numaslab is not there");
+	snprintf(env_dir, sizeof(env_dir), "NUMASLAB_DIR=%s", folder);
+	for (int i = 0; i < 3; i++) {
+		char *args[8] = {tool};
+
+		for (int k = 1; all[i][k]; k++)
+			args[k] = all[i][k];
+		run_program(out, args, env);
+		if (WIFEXITED(out->status) && WEXITSTATUS(out->status) == 2 && i != 1)
+			skip("this build has no %s", args[1]);
+		expect_calm(out, what);
+	}
+	free(tool);
+}
+
+/* What this process published, as bytes to be spoiled; 0 where there is nothing. */
+static size_t own_file(char *text, size_t size, char *name, size_t name_size)
+{
+	DIR *dir = opendir(HOSTILE);
+	struct dirent *entry;
+	size_t got = 0;
+
+	CHECK(dir);
+	while ((entry = readdir(dir))) {
+		char path[400];
+		int fd;
+
+		if (entry->d_name[0] == '.' || strstr(entry->d_name, "pins") ||
+		    strstr(entry->d_name, "control"))
+			continue;
+		snprintf(path, sizeof(path), HOSTILE "/%.200s", entry->d_name);
+		snprintf(name, name_size, "%.200s", entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		got = fd >= 0 ? read(fd, text, size) : 0;
+		close(fd);
+	}
+	closedir(dir);
+	return got == (size_t)-1 ? 0 : got;
+}
+
+static void spoil(char *text, size_t size, int way, uint64_t *seed)
+{
+	size_t header = size < 4096 ? size : 4096;
+
+	switch (way % 4) {
+	case 0: /* words of the header */
+		for (int i = 0; i < 3; i++)
+			((uint64_t *)(void *)text)[random_next(seed) % (header / 8)] =
+				(uint64_t)random_next(seed) << (random_next(seed) % 33);
+		break;
+	case 1: /* all ones, somewhere */
+		memset(text + random_next(seed) % header, 0xff, 16);
+		break;
+	case 2: /* escape sequences wherever text may be */
+		for (int i = 0; i < 20; i++)
+			memcpy(text + random_next(seed) % (header - 8), "\033]0;x\007", 7);
+		break;
+	default:
+		for (int i = 0; i < 200; i++)
+			text[random_next(seed) % size] ^= (char)(1 << random_next(seed) % 8);
+	}
+}
+
+static void hostile_files(void)
+{
+	static struct outcome out;
+	static char good[4 << 20], bad[4 << 20];
+	char name[256] = "4026531836-1-1-0", path[600], what[80];
+	uint64_t seed = 9;
+	size_t size;
+
+	exercise(300, 1);
+	size = own_file(good, sizeof(good), name, sizeof(name));
+	if (!size)
+		fail("nothing was published in " HOSTILE);
+	ask_tools(&out, HOSTILE, "a good file");
+	snprintf(path, sizeof(path), HOSTILE "/%.200s9", name); /* another generation */
+	for (int way = 0; way < 40; way++) {
+		size_t length = way % 5 == 4 ? random_next(&seed) % size : size;
+		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+		memcpy(bad, good, size);
+		spoil(bad, size, way, &seed);
+		CHECK_EQ(write(fd, bad, length), (ssize_t)length);
+		close(fd);
+		snprintf(what, sizeof(what), "spoiled file %d", way);
+		ask_tools(&out, HOSTILE, what);
+	}
+	unlink(path);
+	CHECK(!mkfifo(path, 0600));
+	ask_tools(&out, HOSTILE, "a fifo");
+	unlink(path);
+	CHECK(!symlink("/dev/zero", path));
+	ask_tools(&out, HOSTILE, "a link to a device");
+	unlink(path);
+	CHECK(!mkdir(path, 0700));
+	ask_tools(&out, HOSTILE, "a folder");
+	rmdir(path);
+}
+
+static void make_hostile(void)
+{
+	if (system("rm -rf " HOSTILE))
+		fail("cannot remove " HOSTILE);
+	CHECK(!mkdir(HOSTILE, 0700));
+}
+
+/* A process is called what it likes. */
+static void control_characters(void)
+{
+	static struct outcome out;
+	char evil[] = "\033[2J\007\tx\n\x9b" "31m";
+
+	CHECK_EQ(prctl(PR_SET_NAME, evil), 0);
+	exercise(300, 1);
+	ask_tools(&out, HOSTILE, "an evil name");
+	if (strstr(out.text, "2J") == NULL)
+		note("the name is not shown at all: %s", out.text);
 }
 
 const struct test tests[] = {
@@ -618,7 +765,18 @@ const struct test tests[] = {
 	{.name = "at_secure", .run = at_secure, .numaslab = true},
 	{.name = "private_files",
 	 .run = private_files,
-	 .env = {"NUMASLAB_PUBLISH_AFTER=0"},
+	 .env = {"NUMASLAB_PUBLISH_AFTER_MS=0"},
+	 .numaslab = true},
+	{.name = "hostile_files",
+	 .run = hostile_files,
+	 .before = make_hostile,
+	 .env = {"NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=" HOSTILE},
+	 .numaslab = true,
+	 .timeout = 90},
+	{.name = "control_characters",
+	 .run = control_characters,
+	 .before = make_hostile,
+	 .env = {"NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=" HOSTILE},
 	 .numaslab = true},
 	{.name = "hostile_folder", .run = hostile_folder, .numaslab = true},
 	{.name = NULL},
