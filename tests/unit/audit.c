@@ -236,39 +236,48 @@ int64_t audit_counter(unsigned index, enum counter c)
 	return sum;
 }
 
-/* Units where the machine and .resident differ. */
-static void explain(unsigned index, int node)
+/* The unit's pages on fake node `node` (-1: on any), a bit each. */
+static unsigned pages_there(const struct slab *s, int node)
 {
-	for (size_t u = 0; u < pools[index].window.top; u++) {
-		const struct slab *s = pools[index].window.first + u;
-		unsigned there = 0;
+	unsigned there = 0;
 
-		for (unsigned i = 0; i < 16; i++)
+	for (unsigned n = 0; n < fake.count; n++)
+		for (unsigned i = 0; i < 16 && (node < 0 || node == (int)n); i++)
 			there |= (unsigned)fake_used_in((char *)slab_addr(s) + i * GRANULE, GRANULE,
-							node)
+							(int)n)
 				 << i;
-		if (there != s->resident)
-			printf("# unit %zu state %u class %u: resident %x, on the node %x\n", u,
-			       s->state, s->cls, s->resident, there);
-	}
+	return there;
 }
 
-/* The slabs' memory on each node, as the machine has it. */
+static int fake_position(int number)
+{
+	int at = 0;
+
+	while (fake.node[at].number != number)
+		at++;
+	return at;
+}
+
+/* Each page that is there is known, and where it is said to be. */
 static void audit_truth(void)
 {
-	uintptr_t slabs = topology.count * ((uintptr_t)1 << layout.window_shift);
-
 	for (unsigned i = 0; i < topology.count; i++) {
-		unsigned at = 0;
+		const struct slab *head = NULL;
 
-		while (fake.node[at].number != topology.number[i])
-			at++;
-		long there = fake_used_in((void *)layout.base, slabs, (int)at);
-		if (audit_counter(i, COUNT_held) != there * (long)os_page_size)
-			explain(i, (int)at);
-		CHECK(audit_counter(i, COUNT_held) == there * (long)os_page_size,
-		      "node %u: held %ld, there %ld pages", i, (long)audit_counter(i, COUNT_held),
-		      there);
+		for (size_t u = 0; u < pools[i].window.top; u++) {
+			const struct slab *s = pools[i].window.first + u;
+			unsigned any = pages_there(s, -1);
+
+			if (!head || s >= head + head->units)
+				head = s;
+			CHECK(any == s->resident, "unit %zu: pages %x, resident %x", u, any,
+			      s->resident);
+			unsigned node = head->state == SPAN_SLAB ? head->node : i;
+			if (any && !(head->state == SPAN_SLAB && head->misplaced))
+				CHECK(pages_there(s, fake_position(topology.number[node])) == any,
+				      "unit %zu is not all on node %u, state %u", u, node,
+				      head->state);
+		}
 	}
 }
 

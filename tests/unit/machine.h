@@ -16,10 +16,11 @@
 /* The machine is there (fake_machine); the thread runs on its first node. */
 static inline void machine_boot(const char *variable)
 {
-	static char *envp[3];
+	static char *envp[4];
 
 	envp[0] = (char *)"NUMASLAB_WINDOW=256M";
-	envp[1] = (char *)variable;
+	envp[1] = (char *)"NUMASLAB_TELEMETRY=0";
+	envp[2] = (char *)variable;
 	fake.envp = envp;
 	fake_here = fake.node[0].number;
 	CHECK(alloc_boot(), "boot");

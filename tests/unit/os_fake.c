@@ -140,50 +140,66 @@ void os_init(struct os_start *start)
 	start->rseq_feature_size = 24;
 }
 
-static void *real_map(size_t bytes, int prot)
+static void *real_map(void *at, size_t bytes, int flags)
 {
-	void *p = mmap(NULL, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
 
-void *os_reserve(size_t bytes)
+/* The windows' place is asked for first, descriptors and all: that is the range we play. */
+static void range_set(uintptr_t at, size_t bytes)
 {
-	size_t huge = (size_t)2 << 20;
-
-	if (fails(FAKE_reserve))
-		return NULL;
-	char *p = real_map(bytes + huge, PROT_NONE);
-	if (!p)
-		return NULL;
-	p = (char *)round_up((uintptr_t)p, huge);
-	if (range.at)
-		return p; /* the checker's table: its place is of no interest */
-	range.at = p;
+	if (range.pages) {
+		munmap(range.place, range.pages);
+		munmap(range.policy, range.pages);
+	}
+	range.at = (char *)at;
 	range.pages = bytes / os_page_size;
-	range.place = real_map(range.pages, PROT_READ | PROT_WRITE);
-	range.policy = real_map(range.pages, PROT_READ | PROT_WRITE);
-	return p;
+	range.place = real_map(NULL, range.pages, 0);
+	range.policy = real_map(NULL, range.pages, 0);
 }
 
-void os_unreserve(void *at, size_t bytes)
+bool os_range_is_free(uintptr_t at, size_t bytes)
 {
-	munmap(at, bytes);
+	if (bytes >= (size_t)64 << 20)
+		range_set(at, bytes);
+	return !fails(FAKE_range_is_free);
 }
 
-bool os_commit(void *at, size_t bytes)
+bool os_map_at(void *at, size_t bytes)
 {
-	return !fails(FAKE_commit) && mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0;
+	return !fails(FAKE_map_at) && real_map(at, bytes, MAP_FIXED_NOREPLACE) == at;
 }
 
 void *os_map(size_t bytes)
 {
-	return fails(FAKE_map) ? NULL : real_map(bytes, PROT_READ | PROT_WRITE);
+	return fails(FAKE_map) ? NULL : real_map(NULL, bytes, 0);
+}
+
+/* Pages that go, and the policy with the mapping. */
+static void range_drop(void *at, size_t bytes, bool policy)
+{
+	size_t page;
+
+	if (!page_of(at, &page))
+		return;
+	pthread_mutex_lock(&guard);
+	for (size_t i = 0; i < bytes / os_page_size; i++) {
+		page_drop(page + i);
+		if (policy)
+			range.policy[page + i] = 0;
+	}
+	pthread_mutex_unlock(&guard);
 }
 
 bool os_unmap(void *at, size_t bytes)
 {
-	return !fails(FAKE_unmap) && munmap(at, bytes) == 0;
+	if (fails(FAKE_unmap))
+		return false;
+	range_drop(at, bytes, true);
+	return munmap(at, bytes) == 0;
 }
 
 int os_populate(void *at, size_t bytes)
@@ -205,30 +221,18 @@ int os_populate(void *at, size_t bytes)
 
 bool os_discard(void *at, size_t bytes)
 {
-	size_t page;
-
-	pthread_mutex_lock(&guard);
-	bool ok = !fails(FAKE_discard);
-	if (ok && page_of(at, &page))
-		for (size_t i = 0; i < bytes / os_page_size; i++)
-			page_drop(page + i);
-	pthread_mutex_unlock(&guard);
-	return ok && madvise(at, bytes, MADV_DONTNEED) == 0;
+	if (fails(FAKE_discard))
+		return false;
+	range_drop(at, bytes, false);
+	return madvise(at, bytes, MADV_DONTNEED) == 0;
 }
 
 bool os_remap_fresh(void *at, size_t bytes)
 {
-	size_t page;
-
 	if (fails(FAKE_remap_fresh))
 		return false;
-	if (page_of(at, &page))
-		for (size_t i = 0; i < bytes / os_page_size; i++) {
-			page_drop(page + i);
-			range.policy[page + i] = 0;
-		}
-	return mmap(at, bytes, PROT_READ | PROT_WRITE,
-		    MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == at;
+	range_drop(at, bytes, true);
+	return real_map(at, bytes, MAP_FIXED) == at;
 }
 
 bool os_move_range(void *from, void *to, size_t bytes)
@@ -252,13 +256,6 @@ bool os_no_huge(void *at, size_t bytes)
 	(void)at;
 	(void)bytes;
 	return !fails(FAKE_no_huge);
-}
-
-bool os_dont_dump(void *at, size_t bytes)
-{
-	(void)at;
-	(void)bytes;
-	return !fails(FAKE_dont_dump);
 }
 
 int os_set_policy(void *at, size_t bytes, int mode, int node)
@@ -377,13 +374,14 @@ long os_read_file(const char *path, char *to, size_t room_)
 		return text_distances(to, room_, node);
 	if (strcmp(path, "/proc/self/status") == 0)
 		return snprintf(to, room_, "Name:\tx\nSeccomp:\t%d\n", fake.seccomp ? 2 : 0);
+	if (strcmp(path, "/proc/sys/vm/overcommit_memory") == 0)
+		return (to[0] = (char)(48 + fake.overcommit), 1);
 	return -ENOENT;
 }
 
 uint64_t os_rlimit(int resource)
 {
 	(void)resource;
-	fails(FAKE_rlimit);
 	return UINT64_MAX;
 }
 

@@ -11,11 +11,12 @@
 
 #define FAKE_NODES 8u
 
+/* clang-format off */
 #define FAKE_CALLS(X)                                                                              \
-	X(reserve)                                                                                 \
-	X(commit) X(map) X(unmap) X(populate) X(discard) X(remap_fresh) X(move_range) X(no_huge)   \
-	    X(dont_dump) X(set_policy) X(task_policy) X(mems_allowed) X(page_node) X(move_pages)   \
-		X(getcpu) X(read_file) X(rlimit)
+	X(range_is_free) X(map_at) X(map) X(unmap) X(populate) X(discard) X(remap_fresh)           \
+	X(move_range) X(no_huge) X(set_policy) X(task_policy) X(mems_allowed) X(page_node)         \
+	X(move_pages) X(getcpu) X(read_file)
+/* clang-format on */
 
 enum fake_call {
 #define X(name) FAKE_##name,
@@ -47,6 +48,7 @@ extern struct fake {
 	uint64_t now_ms;
 	int task_policy;
 	bool seccomp;
+	int overcommit; /* vm.overcommit_memory */
 	char *const *envp;
 	uint64_t random;
 } fake;

@@ -24,7 +24,7 @@ static unsigned pick(unsigned below)
 
 static void boot_one_window(void)
 {
-	static char *const envp[] = {"NUMASLAB_WINDOW=64M", NULL};
+	static char *const envp[] = {"NUMASLAB_WINDOW=64M", "NUMASLAB_TELEMETRY=0", NULL};
 
 	fake_machine(1, 512);
 	fake.envp = envp;
@@ -235,18 +235,18 @@ static void the_window_s_end(const void *arg)
 	CHECK(span_take(w, UNITS, 1, &clean) == s && clean);
 }
 
-static void a_refused_commit_is_tried_with_less(const void *arg)
+static void a_refused_mapping_is_tried_with_less(const void *arg)
 {
 	bool clean;
 
 	(void)arg;
 	boot_one_window();
-	fake_fail(FAKE_commit, 1, 1000, ENOMEM, false);
+	fake_fail(FAKE_map_at, 1, 1000, ENOMEM, false);
 	CHECK(!span_take(w, 1, 1, &clean) && w->top == 0);
 	fake_heal();
 	CHECK(span_take(w, 512, 1, &clean));
 	/* The next growth asks for an eighth more; that much is refused, one unit is not. */
-	fake_fail(FAKE_commit, 2, 1, ENOMEM, false);
+	fake_fail(FAKE_map_at, 2, 1, ENOMEM, false);
 	CHECK(span_take(w, 1, 1, &clean) && w->committed >= 513);
 }
 
@@ -279,17 +279,17 @@ static void the_end_of_the_window(void **state)
 	assert_child(the_window_s_end, NULL);
 }
 
-static void a_refused_commit(void **state)
+static void a_refused_mapping(void **state)
 {
 	(void)state;
-	assert_child(a_refused_commit_is_tried_with_less, NULL);
+	assert_child(a_refused_mapping_is_tried_with_less, NULL);
 }
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bins_are_ordered),
     cmocka_unit_test(random_use_agrees_with_an_array),
     cmocka_unit_test(the_end_of_the_window),
-    cmocka_unit_test(a_refused_commit),
+    cmocka_unit_test(a_refused_mapping),
 };
 
 TAP_MAIN(tests)

@@ -5,9 +5,10 @@ UT_FLAGS = $(CFLAGS_ALL) -fvisibility=hidden -fno-builtin-malloc -fno-builtin-ca
 	   -Wno-shadow -Wno-missing-prototypes -pthread
 UT_RENAME = -include tests/unit/rename.h
 
-UT_ALLOC := $(patsubst allocator/%.c,$(UT)/lib/%.o,$(wildcard allocator/*.c)) $(UT)/lib/preload.o
+UT_SRC := $(filter-out preload/%,$(LIB_SRC))
+UT_ALLOC := $(UT_SRC:%.c=$(UT)/lib/%.o) $(UT)/lib/preload/preload.o
 UT_REAL := $(UT_ALLOC)
-UT_FAKE := $(filter-out $(UT)/lib/os.o,$(UT_ALLOC)) $(UT)/obj/os_fake.o $(UT)/obj/audit.o
+UT_FAKE := $(filter-out $(UT)/lib/allocator/os.o,$(UT_ALLOC)) $(UT)/obj/os_fake.o $(UT)/obj/audit.o
 
 UT_PURE := test_sizeclass test_link test_layout test_slab test_slab_steps test_tunables
 UT_MACHINE := test_span test_topology test_ladder test_placement test_random test_faults
@@ -16,11 +17,11 @@ UT_CMOCKA := $(UT_PURE:%=$(UT)/%) $(UT_MACHINE:%=$(UT)/%)
 TEST_BINS += $(UT_CMOCKA)
 SUITES += $(UT_CMOCKA)
 
-$(UT)/lib/preload.o: preload/preload.c tests/unit/rename.h
+$(UT)/lib/preload/preload.o: preload/preload.c tests/unit/rename.h tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_FLAGS) $(UT_RENAME) -MMD -MP -c -o $@ $<
 
-$(UT)/lib/%.o: allocator/%.c tests/unit/unit.mk
+$(UT)/lib/%.o: %.c tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_FLAGS) -MMD -MP -c -o $@ $<
 
@@ -29,9 +30,9 @@ $(UT)/obj/%.o: tests/unit/%.c tests/unit/unit.mk
 	$(CC) $(UT_FLAGS) -MMD -MP -c -o $@ $<
 
 $(UT)/test_sizeclass $(UT)/test_layout: $(UT)/%: $(UT)/obj/%.o
-$(UT)/test_link: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/link.o
-$(UT)/test_tunables: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/tunables.o
-$(UT)/test_slab $(UT)/test_slab_steps: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/slab.o $(UT)/lib/link.o
+$(UT)/test_link: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/link.o
+$(UT)/test_tunables: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/tunables.o
+$(UT)/test_slab $(UT)/test_slab_steps: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/slab.o $(UT)/lib/allocator/link.o
 $(UT_MACHINE:%=$(UT)/%): $(UT)/%: $(UT)/obj/%.o $(UT_FAKE)
 $(UT_CMOCKA):
 	$(CC) $(UT_FLAGS) -o $@ $^ -lcmocka -ldl
@@ -58,13 +59,13 @@ UT_TSAN := $(patsubst $(UT)/lib/%,$(UT)/tsan/%,$(UT_ALLOC))
 TEST_BINS += $(UT)/stress_tsan
 # (An access relative to %fs would be checked as if its offset were an address.)
 UT_TSAN_FLAGS = $(UT_FLAGS) -fsanitize=thread -fPIE -U__SEG_FS
-$(UT)/tsan/preload.o: preload/preload.c tests/unit/rename.h tests/unit/unit.mk
+$(UT)/tsan/preload/preload.o: preload/preload.c tests/unit/rename.h tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) $(UT_RENAME) -MMD -MP -c -o $@ $<
-$(UT)/tsan/%.o: allocator/%.c tests/unit/unit.mk
+$(UT)/tsan/%.o: %.c tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) -MMD -MP -c -o $@ $<
-$(UT)/tsan/heap.o: UT_TSAN_FLAGS += -Dpthread_key_create=tsan_key_create -Dpthread_setspecific=tsan_setspecific
+$(UT)/tsan/allocator/heap.o: UT_TSAN_FLAGS += -Dpthread_key_create=tsan_key_create -Dpthread_setspecific=tsan_setspecific
 $(UT)/stress_tsan: tests/unit/stress.c tests/unit/tsan_exit.c tests/unit/simrun.h $(UT_TSAN)
 	$(CC) $(UT_TSAN_FLAGS) -DSTRESS_LINKED -pie -o $@ tests/unit/stress.c tests/unit/tsan_exit.c $(UT_TSAN) -ldl
 
@@ -90,4 +91,4 @@ $(eval $(call ut_suite,stress_fork,$(UT)/stress $(UT_LIB) 3000 fork))
 $(eval $(call ut_suite,stress_fork_nodes,$(UT)/stress $(UT_LIB) 3000 fork nodes))
 $(eval $(call ut_suite,stress_tsan,tests/unit/tsan $(UT)/stress_tsan))
 
--include $(wildcard $(UT)/lib/*.d $(UT)/obj/*.d)
+-include $(wildcard $(UT)/*/*.d $(UT)/*/*/*.d)
