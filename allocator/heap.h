@@ -24,6 +24,7 @@ struct class_heap {
 	uint16_t cached_node; /* where that was counted */
 	uint16_t births;      /* slabs made so far, saturating: how boldly to populate */
 	bool away;	      /* may have slabs of another node (steps 4, 5) */
+	uint8_t churn;	      /* slabs that came and went without filling: look ever more rarely */
 	uint64_t own;	      /* refills of step 1 not yet in the node's counters */
 };
 

@@ -136,6 +136,7 @@ static void current_full(struct heap *h, struct class_heap *c)
 	/* Before the state: the first freer may own it the moment it is FULL. */
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	if (slab_set_full(s)) {
+		c->churn = 0;
 		tally(s->node, s->cls, COUNT_active, -1);
 		tally(s->node, s->cls, COUNT_full, 1);
 		return;
@@ -223,6 +224,7 @@ static void *refill_new(struct heap *h, unsigned cls, struct pool *p, bool stric
 	}
 	if (alloc_checked)
 		check_birth(s);
+	s->patience = c->churn;
 	if (c->births < UINT16_MAX)
 		c->births++;
 	return refill_from(h, c, s);

@@ -39,6 +39,8 @@ static void slab_leave(struct heap *h, struct slab *s)
 		h->bin[s->cls] = bin_empty();
 		heap_set_cached(h, s, 0);
 		c->current = NULL;
+		if (c->churn < PATIENCE_MAX)
+			c->churn++;
 	} else if (c->room == s) {
 		c->room = NULL;
 	} else {
@@ -85,7 +87,7 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 		slab_set_busy(s);
 	slab_set_used(s, used, out ? look_after(s, out, current) : slab_idle_left(cached));
 	if (!out)
-		s->patience = 0;
+		s->patience = c->churn;
 	else if (current && s->patience < PATIENCE_MAX)
 		s->patience++;
 	slab_settle(s);
