@@ -125,6 +125,21 @@ def two_builds_of_a_library_are_told_apart():
     assert copy.endswith(out["before"]["name"]), out["before"]
 
 
+@test
+def the_librarys_own_counters_are_read():
+    if not shutil.which("perl"):
+        raise Skip("no perl")
+    done = compare("-r", 2, "--max-pairs", 2, "--warmup", 0, "--fail-over", "none", "--json", "--",
+                   "perl", "-e", 'my @a = map { "x$_" } 1..400000;',
+                   env={"NUMASLAB_PUBLISH_AFTER": "0"})
+    status(done, 0)
+    for s in json.loads(done.stdout)["samples"]:
+        assert ("fragmentation" in s) == (s["side"] == "after"), s
+        if s["side"] == "after":
+            assert 0 <= s["fragmentation"] < 0.5, s
+            assert s["ladder_own"] > 100 and s["ladder_node_new"] > 100, s
+
+
 # --- verdicts on real runs ----------------------------------------------------------------------
 
 @test
