@@ -201,6 +201,9 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 		return NULL;
 	size_t before = mem_resident(s);
 	account_taken(p, s, before);
+	/* The last resort may land elsewhere: a slab over two nodes would be filed under one. */
+	if (!strict && before && topology.count > 1)
+		before -= mem_discard(s);
 	slab_set_node(s, index);
 	int landed = mem_bring(s, bytes, index, strict);
 	if (landed < 0) {

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The malloc family: arguments and errno, nothing else. */
 
-#define hot	 exported __attribute__((hot))
-#define no_frame __attribute__((optimize("omit-frame-pointer")))
+#define hot exported __attribute__((hot))
+/* Compilers make a call of memset of a clearing loop. */
+#define keep_loop() __asm__ volatile("" ::: "memory")
 
 cold static void *no_memory(void)
 {
@@ -84,12 +86,34 @@ exported void cfree(void *p)
 	free(p);
 }
 
+/* Blocks are multiples of 16 bytes: a few stores where a call would cost more. */
+inline_ void block_clear(void *p, size_t bytes)
+{
+	typedef uint64_t pair __attribute__((vector_size(16), may_alias));
+
+	if (bytes > 256) {
+		memset(p, 0, bytes);
+		return;
+	}
+	for (size_t at = 0; at < bytes; at += sizeof(pair)) {
+		*(pair *)((char *)p + at) = (pair){0, 0};
+		keep_loop();
+	}
+}
+
 exported void *calloc(size_t n, size_t size)
 {
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes))
 		return no_memory();
+	if (likely(bytes <= CLASS_MEDIUM_MAX)) {
+		void *p = malloc(bytes);
+
+		if (likely(p != NULL))
+			block_clear(p, bytes);
+		return p;
+	}
 	void *p = alloc_zeroed(bytes);
 
 	return likely(p != NULL) ? p : no_memory();
@@ -122,14 +146,38 @@ static bool is_power(size_t n)
 	return n && !(n & (n - 1));
 }
 
+/* align: a power of two. */
+static void *aligned(size_t align, size_t size)
+{
+	/* Linear class sizes are the multiples of 16: the block of the rounded size is aligned. */
+	if (likely((align | size) <= CLASS_LINEAR_MAX)) {
+		size_t rounded = round_up(size | (size == 0), align);
+
+		if (likely(rounded <= CLASS_LINEAR_MAX))
+			return malloc(rounded);
+	}
+	struct heap *h = thread_state.heap;
+	unsigned cls = class_aligned(size | (size == 0), align);
+	void *p = NULL;
+
+	if (cls && cls < CLASS_WIDE_FIRST && likely(h && heap_is_home(h)))
+		p = heap_pop_class(h, cls);
+	if (unlikely(!p))
+		p = alloc_aligned(align, size);
+	return likely(p != NULL) ? p : no_memory();
+}
+
 exported int posix_memalign(void **out, size_t align, size_t size)
 {
 	if (!is_power(align) || align % sizeof(void *))
 		return EINVAL;
-	void *p = alloc_aligned(align, size);
+	int saved = errno;
+	void *p = aligned(align, size);
 
-	if (!p)
+	if (unlikely(!p)) {
+		errno = saved;
 		return ENOMEM;
+	}
 	*out = p;
 	return 0;
 }
@@ -140,9 +188,7 @@ exported void *aligned_alloc(size_t align, size_t size)
 		errno = EINVAL;
 		return NULL;
 	}
-	void *p = alloc_aligned(align, size);
-
-	return p ? p : no_memory();
+	return aligned(align, size);
 }
 
 /* As glibc: an alignment that is no power of two is rounded up to one. */
