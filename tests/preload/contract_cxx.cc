@@ -230,7 +230,8 @@ void one_allocator()
 {
 	Dl_info a, b;
 
-	CHECK(dladdr(dlsym(RTLD_DEFAULT, "_Znwm"), &a) && dladdr(dlsym(RTLD_DEFAULT, "_ZdlPv"), &b));
+	CHECK(dladdr(dlsym(RTLD_DEFAULT, "_Znwm"), &a) &&
+	      dladdr(dlsym(RTLD_DEFAULT, "_ZdlPv"), &b));
 	if (strcmp(a.dli_fname, b.dli_fname))
 		fail("new is of %s, delete of %s", a.dli_fname, b.dli_fname);
 	CHECK(early_object.numbers.size() == 100);
@@ -248,15 +249,15 @@ static test named(const char *name, void (*run)(void), void (*before)(void) = nu
 }
 
 const test tests[] = {
-	named("operators", operators),
-	named("aligned_and_sized", aligned_and_sized),
-	named("mixed", mixed),
-	named("failing_new", failing_new),
-	named("new_handler", new_handler),
-	named("exhausted", exhausted, limit_memory),
-	named("exceptions_in_threads", exceptions_in_threads),
-	named("thread_local_objects", thread_local_objects),
-	named("containers", containers),
-	named("one_allocator", one_allocator),
-	named(nullptr, nullptr),
+    named("operators", operators),
+    named("aligned_and_sized", aligned_and_sized),
+    named("mixed", mixed),
+    named("failing_new", failing_new),
+    named("new_handler", new_handler),
+    named("exhausted", exhausted, limit_memory),
+    named("exceptions_in_threads", exceptions_in_threads),
+    named("thread_local_objects", thread_local_objects),
+    named("containers", containers),
+    named("one_allocator", one_allocator),
+    named(nullptr, nullptr),
 };

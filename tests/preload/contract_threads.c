@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads: birth, death, small stacks, blocks that change hands, how many there are. */
+/* Threads: birth, death, small stacks, how many there are. */
 #include "harness.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,8 +26,6 @@ static void run_thread(void *(*body)(void *), void *arg)
 	start(&thread, body, arg);
 	pthread_join(thread, NULL);
 }
-
-/* --- destructors --------------------------------------------------------------------------------- */
 
 static pthread_key_t first_key, keys[40], last_key;
 static atomic_int destroyed;
@@ -65,7 +62,7 @@ static void first(int argc, char **argv, char **envp)
 }
 
 __attribute__((section(".preinit_array"), used)) static void (*entry)(int, char **,
-								       char **) = first;
+								      char **) = first;
 
 static void *set_keys(void *unused)
 {
@@ -92,180 +89,6 @@ static void key_destructors(void)
 	if (anon_kib() > before + 2048)
 		fail("500 threads cost %zu KiB", anon_kib() - before);
 }
-
-/* --- blocks that outlive or change their thread ---------------------------------------------------- */
-
-enum { BLOCKS = 20000 };
-static void *blocks[8][BLOCKS];
-
-static void *fill(void *at)
-{
-	uint64_t seed = (uintptr_t)at;
-
-	for (int i = 0; i < BLOCKS; i++) {
-		size_t size = 16 + random_next(&seed) % 500;
-
-		((void **)at)[i] = malloc(size);
-		block_fill(((void **)at)[i], 16);
-	}
-	return NULL;
-}
-
-static void *drain(void *at)
-{
-	for (int i = 0; i < BLOCKS; i++) {
-		CHECK(block_holds(((void **)at)[i], 16));
-		free(((void **)at)[i]);
-	}
-	return NULL;
-}
-
-/* Threads that only allocate, threads that only free, one after the other: no growth. */
-static void only_free(void)
-{
-	size_t before = 0, now = 0;
-
-	for (int round = 0; round < 20; round++) {
-		for (int i = 0; i < 4; i++)
-			run_thread(fill, blocks[i]);
-		now = anon_kib();
-		for (int i = 0; i < 4; i++)
-			run_thread(drain, blocks[i]);
-		if (round == 2)
-			before = now;
-	}
-	if (now > before + 2048)
-		fail("17 rounds: the peak grew from %zu to %zu KiB", before, now);
-}
-
-static void dead_threads_blocks(void)
-{
-	size_t before, peak;
-
-	memset(blocks, 1, sizeof(blocks));
-	before = anon_kib();
-	for (int i = 0; i < 8; i++)
-		run_thread(fill, blocks[i]);
-	peak = anon_kib();
-	for (int i = 0; i < 8; i++)
-		drain(blocks[7 - i]);
-	if (anon_kib() > before + 4096)
-		fail("%zu KiB of %zu stay after dead threads' blocks are freed",
-		     anon_kib() - before, peak - before);
-}
-
-/* Dead threads' memory is used again by those who come. */
-static void dead_threads_reused(void)
-{
-	size_t peak;
-
-	for (int i = 0; i < 8; i++)
-		run_thread(fill, blocks[i]);
-	peak = anon_kib();
-	for (int round = 0; round < 5; round++) {
-		for (int i = 0; i < 8; i++)
-			for (int k = 0; k < BLOCKS; k += 2)
-				free(blocks[i][k]);
-		for (int i = 0; i < 8; i++)
-			for (int k = 0; k < BLOCKS; k += 2) {
-				blocks[i][k] = malloc(16 + random_next(&(uint64_t){k * 7}) % 500);
-				block_fill(blocks[i][k], 16);
-			}
-	}
-	if (anon_kib() > peak + peak / 4)
-		fail("%zu KiB grew to %zu", peak, anon_kib());
-}
-
-struct queue {
-	_Atomic(void *) slot[1024];
-	atomic_bool done;
-	int producers;
-};
-
-static void *produce(void *arg)
-{
-	struct queue *q = arg;
-	uint64_t seed = (uintptr_t)&seed;
-
-	for (int i = 0; i < 300000; i++) {
-		size_t size = 16 + random_next(&seed) % 400;
-		size_t *p = malloc(size);
-
-		*p = size;
-		memset(p + 1, (int)size, size - sizeof(*p));
-		p = atomic_exchange(&q->slot[random_next(&seed) % 1024], p);
-		free(p);
-	}
-	return NULL;
-}
-
-static void *consume(void *arg)
-{
-	struct queue *q = arg;
-	int n = 0;
-
-	while (!q->done) {
-		size_t *p = atomic_exchange(&q->slot[n++ % 1024], NULL);
-
-		if (!p)
-			continue;
-		for (size_t i = sizeof(*p); i < *p; i++)
-			if (((unsigned char *)p)[i] != (unsigned char)*p)
-				fail("a block of %zu bytes was overwritten", *p);
-		free(p);
-	}
-	return NULL;
-}
-
-static void change_hands(void)
-{
-	static struct queue q;
-	pthread_t threads[4];
-
-	for (int i = 0; i < 4; i++)
-		start(&threads[i], i & 1 ? consume : produce, &q);
-	pthread_join(threads[0], NULL);
-	pthread_join(threads[2], NULL);
-	q.done = true;
-	pthread_join(threads[1], NULL);
-	pthread_join(threads[3], NULL);
-}
-
-/* A consumer that waits forever must not keep what the others gave it. */
-static void *free_for_ever(void *arg)
-{
-	pthread_barrier_t *gate = arg;
-
-	pthread_barrier_wait(gate);
-	for (int i = 0; i < 4; i++)
-		drain(blocks[i]);
-	pthread_barrier_wait(gate);
-	pthread_barrier_wait(gate);
-	return NULL;
-}
-
-static void waiting_thread_keeps_little(void)
-{
-	pthread_barrier_t gate;
-	pthread_t thread;
-	size_t before;
-
-	memset(blocks, 1, sizeof(blocks));
-	before = anon_kib();
-	pthread_barrier_init(&gate, NULL, 2);
-	start(&thread, free_for_ever, &gate);
-	for (int i = 0; i < 4; i++)
-		fill(blocks[i]);
-	pthread_barrier_wait(&gate);
-	pthread_barrier_wait(&gate);
-	malloc_trim(0);
-	if (anon_kib() > before + 2048)
-		fail("%zu KiB stay", anon_kib() - before);
-	pthread_barrier_wait(&gate);
-	pthread_join(thread, NULL);
-}
-
-/* --- small and many --------------------------------------------------------------------------------- */
 
 static void *all_calls(void *unused)
 {
@@ -410,8 +233,6 @@ static void many_at_once(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* --- the process has the threads that it made ----------------------------------------------------------- */
-
 static void *hold(void *gate)
 {
 	exercise(5, 3);
@@ -455,8 +276,6 @@ static void new_namespaces(void)
 	}
 	wait(NULL);
 }
-
-/* --- cancellation and signals ------------------------------------------------------------------------------ */
 
 /* malloc and free are no cancellation points: libc's callers hold locks and half-made things. */
 static void *cancelled(void *arg)
@@ -564,22 +383,17 @@ static void exit_beside_threads(void)
 }
 
 const struct test tests[] = {
-	{.name = "key_destructors", .run = key_destructors},
-	{.name = "only_free", .run = only_free},
-	{.name = "dead_threads_blocks", .run = dead_threads_blocks},
-	{.name = "dead_threads_reused", .run = dead_threads_reused},
-	{.name = "change_hands", .run = change_hands},
-	{.name = "waiting_thread_keeps_little", .run = waiting_thread_keeps_little},
-	{.name = "small_stacks", .run = small_stacks},
-	{.name = "small_stack_first", .run = small_stack_first},
-	{.name = "many_short_threads", .run = many_short_threads, .timeout = 60},
-	{.name = "detached_threads", .run = detached_threads, .timeout = 60},
-	{.name = "many_at_once", .run = many_at_once},
-	{.name = "exact_count", .run = exact_count},
-	{.name = "new_namespaces", .run = new_namespaces},
-	{.name = "no_cancellation_point", .run = no_cancellation_point},
-	{.name = "signals_interrupt", .run = signals_interrupt},
-	{.name = "main_thread_ends", .run = main_thread_ends},
-	{.name = "exit_beside_threads", .run = exit_beside_threads},
-	{.name = NULL},
+    {.name = "key_destructors", .run = key_destructors},
+    {.name = "small_stacks", .run = small_stacks},
+    {.name = "small_stack_first", .run = small_stack_first},
+    {.name = "many_short_threads", .run = many_short_threads, .timeout = 60},
+    {.name = "detached_threads", .run = detached_threads, .timeout = 60},
+    {.name = "many_at_once", .run = many_at_once},
+    {.name = "exact_count", .run = exact_count},
+    {.name = "new_namespaces", .run = new_namespaces},
+    {.name = "no_cancellation_point", .run = no_cancellation_point},
+    {.name = "signals_interrupt", .run = signals_interrupt},
+    {.name = "main_thread_ends", .run = main_thread_ends},
+    {.name = "exit_beside_threads", .run = exit_beside_threads},
+    {.name = NULL},
 };

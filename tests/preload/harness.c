@@ -197,7 +197,8 @@ static void show_stacks(pid_t pid)
 	if (!getenv("TEST_GDB"))
 		return;
 	snprintf(command, sizeof(command),
-		 "gdb -batch -p %d -ex 'thread apply all bt 12' 2>/dev/null | grep '^[#T]' | sed 's/^/# /'",
+		 "gdb -batch -p %d -ex 'thread apply all bt 12' 2>/dev/null | grep '^[#T]' | sed "
+		 "'s/^/# /'",
 		 pid);
 	fflush(stdout);
 	if (system(command) < 0)

@@ -13,6 +13,7 @@
  * printing anything: an allocator prints nothing.
  */
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,20 +23,20 @@
 extern "C" {
 #endif
 
-#define REPORT_FD 99   /* where a subtest's words go; the harness reads them */
+#define REPORT_FD   99 /* where a subtest's words go; the harness reads them */
 #define STATUS_SKIP 77 /* exit status of a skipped subtest */
 
 struct test {
 	const char *name;
-	void (*run)(void);     /* the subtest, under the library */
-	const char *program;   /* or: a helper program, beside this one; 0 = passed */
-	const char *preload;   /* LD_PRELOAD; "LIB" and "DIR/" are replaced; default "LIB" */
-	const char *env[4];    /* NAME=VALUE, "LIB" and "DIR/" replaced too */
-	void (*before)(void);  /* in the new process, before exec and without the library */
-	int timeout;           /* seconds; default 30 */
-	bool prints;           /* what it prints is its own business */
-	bool part;	       /* run by another subtest only */
-	bool numaslab;         /* of no meaning to another allocator: skipped there */
+	void (*run)(void);    /* the subtest, under the library */
+	const char *program;  /* or: a helper program, beside this one; 0 = passed */
+	const char *preload;  /* LD_PRELOAD; "LIB" and "DIR/" are replaced; default "LIB" */
+	const char *env[4];   /* NAME=VALUE, "LIB" and "DIR/" replaced too */
+	void (*before)(void); /* in the new process, before exec and without the library */
+	int timeout;	      /* seconds; default 30 */
+	bool prints;	      /* what it prints is its own business */
+	bool part;	      /* run by another subtest only */
+	bool numaslab;	      /* of no meaning to another allocator: skipped there */
 };
 
 extern const struct test tests[]; /* ends with a null name */
@@ -45,16 +46,16 @@ void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn
 void skip(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define CHECK(condition)                                                                          \
-	do {                                                                                      \
-		if (!(condition))                                                                 \
-			fail("%s:%d: %s", __FILE__, __LINE__, #condition);                        \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			fail("%s:%d: %s", __FILE__, __LINE__, #condition);                         \
 	} while (0)
-#define CHECK_EQ(a, b)                                                                            \
-	do {                                                                                      \
-		long long a_ = (long long)(a), b_ = (long long)(b);                               \
-		if (a_ != b_)                                                                     \
-			fail("%s:%d: %s is %lld, not %lld", __FILE__, __LINE__, #a, a_, b_);      \
+#define CHECK_EQ(a, b)                                                                             \
+	do {                                                                                       \
+		long long a_ = (long long)(a), b_ = (long long)(b);                                \
+		if (a_ != b_)                                                                      \
+			fail("%s:%d: %s is %lld, not %lld", __FILE__, __LINE__, #a, a_, b_);       \
 	} while (0)
 
 /* The folder of the test programs and plugins; the allocator's file, "" for glibc. */
@@ -77,8 +78,8 @@ const char *status_text(int status); /* "exit 1", "signal 6 (Aborted)"; static *
 bool is_numaslab(void);
 void *opaque(void *p); /* the compiler knows nothing of the result */
 
-size_t rss_kib(void);	    /* resident, now */
-size_t anon_kib(void);	    /* anonymous resident (RssAnon) */
+size_t rss_kib(void);  /* resident, now */
+size_t anon_kib(void); /* anonymous resident (RssAnon) */
 size_t private_dirty_kib(void);
 size_t vsz_kib(void);
 int map_count(void);
@@ -103,6 +104,29 @@ void filter_all_but(uint32_t action, const int *calls, int count);
 
 /* Leaves root for nobody; the library's file must be readable.  False without the right. */
 bool become_nobody(void);
+
+/* --- exhaust.c: a list whose links lie in the blocks themselves ------------------------------- */
+
+struct link {
+	struct link *next;
+	size_t size;
+};
+/* Blocks of size until most bytes or a clean NULL; how many bytes were had. */
+size_t grab_all(struct link **list, size_t size, size_t most);
+void release_all(struct link **list);
+/* To the end and back in several sizes; at least `enough` bytes must be there each time. */
+void exhaust(size_t enough, size_t most);
+
+/* --- forks.c: what the tests of fork and clone share ------------------------------------------ */
+
+/* Threads that allocate all the time: two are enough to be inside every lock at some fork. */
+void start_churn(pthread_t *threads, int count);
+void end_churn(pthread_t *threads, int count);
+/* Waits at most 10 s: a child that hangs is the failure looked for. */
+void expect_child(pid_t pid, int wanted, const char *what);
+void fill_blocks(void **blocks, int count);
+/* Forks beside two such threads; the child uses what it inherited, and forks again. */
+void fork_many(int forks);
 
 #ifdef __cplusplus
 }

@@ -6,7 +6,7 @@ PT_SUITES := $(patsubst tests/preload/%.c,$(PT)/%,$(wildcard tests/preload/contr
 PT_HELPERS := $(patsubst tests/preload/helpers/%.c,$(PT)/%,$(wildcard tests/preload/helpers/*.c))
 PT_PLUGINS := $(patsubst tests/preload/plugins/%.c,$(PT)/%.so,$(wildcard tests/preload/plugins/*.c))
 PT_CXX := $(PT)/contract_cxx
-PT_COMMON := tests/preload/harness.c tests/preload/util.c
+PT_COMMON := $(patsubst %,$(PT)/common-%.o,harness util exhaust forks)
 
 TEST_BINS += $(PT_SUITES) $(PT_CXX) $(PT_HELPERS) $(PT_PLUGINS)
 SUITES += $(PT_SUITES) $(PT_CXX)
@@ -18,12 +18,12 @@ $(PT)/contract_%: tests/preload/contract_%.c $(PT_COMMON) tests/preload/harness.
 CXX ?= g++
 PT_CXXFLAGS := -std=gnu++17 -D_GNU_SOURCE -O2 -g -Wall -Wextra -I. -pthread -fno-builtin
 
-$(PT)/harness-%.o: tests/preload/%.c tests/preload/harness.h
+$(PT)/common-%.o: tests/preload/%.c tests/preload/harness.h
 	@mkdir -p $(@D)
 	$(CC) $(PT_FLAGS) -c $< -o $@
 
-$(PT)/contract_cxx: tests/preload/contract_cxx.cc $(PT)/harness-harness.o $(PT)/harness-util.o
-	$(CXX) $(PT_CXXFLAGS) $^ -o $@ -ldl
+$(PT)/contract_cxx: tests/preload/contract_cxx.cc $(PT_COMMON)
+	$(CXX) $(PT_CXXFLAGS) $< $(PT_COMMON) -o $@ -ldl
 
 $(PT)/%: tests/preload/helpers/%.c
 	@mkdir -p $(@D)

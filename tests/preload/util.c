@@ -318,7 +318,6 @@ void filter_all_but(uint32_t action, const int *calls, int count)
 
 bool become_nobody(void)
 {
-	return geteuid() != 0 ||
-	       (!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) &&
-		!setresuid(65534, 65534, 65534));
+	return geteuid() != 0 || (!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) &&
+				  !setresuid(65534, 65534, 65534));
 }

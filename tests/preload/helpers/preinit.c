@@ -38,7 +38,7 @@ static void first(int argc, char **argv, char **envp)
 }
 
 __attribute__((section(".preinit_array"), used)) static void (*entry)(int, char **,
-								       char **) = first;
+								      char **) = first;
 
 __attribute__((constructor(101))) static void second(void)
 {
