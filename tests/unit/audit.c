@@ -130,7 +130,8 @@ static void audit_free_span(const struct pool *p, const struct slab *s, struct s
 	CHECK(s->units >= 1 && s[s->units - 1].head_units == s->units - 1, "a free span's ends");
 	CHECK(after == p->window.first + p->window.top || after->state != SPAN_FREE ||
 		  after->dirty != s->dirty,
-	      "two free spans that should be one");
+	      "two free spans that should be one: unit %zu, %u and %u, pool %u",
+	      (size_t)(s - p->window.first), s->units, after->units, p->index);
 	sum->bin_units[s->dirty] += s->units;
 	if (!s->dirty) {
 		CHECK(resident == 0, "a clean span holds memory");
@@ -169,14 +170,13 @@ static void audit_window(const struct pool *p, struct sums *sum, bool known)
 	for (size_t u = 0; u < w->top;) {
 		const struct slab *s = w->first + u;
 
-		CHECK(s->state != SPAN_BUSY && s->state != SPAN_INNER, "unit %zu: state %u", u,
-		      s->state);
+		CHECK(s->state != SPAN_INNER && s->units, "unit %zu: state %u", u, s->state);
 		if (s->state == SPAN_FREE)
 			audit_free_span(p, s, sum);
 		else if (s->state == SPAN_SLAB)
 			audit_slab(s, sum, known);
-		else
-			sum->count[p->index][0][COUNT_active]++;
+		else if (s->state == SPAN_LARGE)
+			sum->count[p->index][0][COUNT_active]++; /* BUSY: somebody else's mapping */
 		u += s->units;
 		CHECK(u <= w->top, "a span beyond the frontier");
 	}

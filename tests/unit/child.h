@@ -18,6 +18,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#ifndef CHECK_FAILED
+#define CHECK_FAILED() _exit(1)
+#endif
+
 #define CHECK(what, ...)                                                                           \
 	do {                                                                                       \
 		if (!(what)) {                                                                     \
@@ -25,7 +29,7 @@
 			printf(" " __VA_ARGS__);                                                   \
 			printf("\n");                                                              \
 			fflush(stdout);                                                            \
-			_exit(1);                                                                  \
+			CHECK_FAILED();                                                            \
 		}                                                                                  \
 	} while (0)
 

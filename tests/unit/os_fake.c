@@ -165,7 +165,13 @@ bool os_range_is_free(uintptr_t at, size_t bytes)
 {
 	if (bytes >= (size_t)64 << 20)
 		range_set(at, bytes);
-	return !fails(FAKE_range_is_free);
+	if (fails(FAKE_range_is_free))
+		return false;
+	void *p = real_map((void *)at, bytes, MAP_FIXED_NOREPLACE);
+
+	if (p)
+		munmap(p, bytes);
+	return p != NULL;
 }
 
 bool os_map_at(void *at, size_t bytes)

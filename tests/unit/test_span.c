@@ -5,6 +5,7 @@
 #include "allocator/alloc.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #define UNITS 1024u /* 64 MiB */
 #define HELD  200u
@@ -235,6 +236,27 @@ static void the_window_s_end(const void *arg)
 	CHECK(span_take(w, UNITS, 1, &clean) == s && clean);
 }
 
+/* What alignment leaves at the frontier joins the free span before it. */
+static void the_lead_joins(const void *arg)
+{
+	bool clean;
+
+	(void)arg;
+	boot_one_window();
+	for (size_t align = 2; align <= 64; align *= 2) {
+		struct slab *s = span_take(w, 3, 1, &clean);
+
+		mark(at(s), 3, unit[at(s)], CLEAN);
+		s->dirty = 0;
+		span_put(w, s);
+		s = span_take(w, 5, align, &clean);
+		for (size_t i = at(s); i > 0 && unit[i - 1] == BEYOND; i--)
+			unit[i - 1] = CLEAN;
+		mark(at(s), 5, unit[at(s)], TAKEN);
+		compare();
+	}
+}
+
 static void a_refused_mapping_is_tried_with_less(const void *arg)
 {
 	bool clean;
@@ -248,6 +270,37 @@ static void a_refused_mapping_is_tried_with_less(const void *arg)
 	/* The next growth asks for an eighth more; that much is refused, one unit is not. */
 	fake_fail(FAKE_map_at, 2, 1, ENOMEM, false);
 	CHECK(span_take(w, 1, 1, &clean) && w->committed >= 513);
+}
+
+/* Somebody mapped memory where the window would grow: it is stepped over and never becomes ours. */
+static void a_foreign_mapping(const void *arg)
+{
+	bool clean;
+
+	(void)arg;
+	boot_one_window();
+	struct slab *a = span_take(w, 20, 1, &clean);
+	char *there = (char *)slab_addr(w->first + w->committed);
+	size_t lo = w->committed, hi = lo + 1, held_units = 0;
+	CHECK(a && mmap(there, UNIT_SIZE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == there);
+	for (unsigned i = 0; i < 100; i++) {
+		struct slab *s = span_take(w, 5, 1, &clean);
+
+		CHECK(s && (at(s) + 5 <= lo || at(s) >= hi), "over the foreign mapping");
+		held[i] = s;
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		held[i]->dirty = 0;
+		span_put(w, held[i]);
+	}
+	a->dirty = 0;
+	span_put(w, a);
+	for (struct slab *s; held_units < UNITS && (s = span_take(w, 1, 1, &clean)); held_units++) {
+		CHECK(at(s) != lo, "the foreign mapping was handed out");
+		*(char *)slab_addr(s) = 1; /* it is mapped */
+	}
+	CHECK(held_units >= UNITS - 2 * 32, "%zu units lost", UNITS - held_units);
 }
 
 static void random_use_agrees_with_an_array(void **state)
@@ -277,6 +330,7 @@ static void the_end_of_the_window(void **state)
 {
 	(void)state;
 	assert_child(the_window_s_end, NULL);
+	assert_child(the_lead_joins, NULL);
 }
 
 static void a_refused_mapping(void **state)
@@ -285,11 +339,18 @@ static void a_refused_mapping(void **state)
 	assert_child(a_refused_mapping_is_tried_with_less, NULL);
 }
 
+static void a_foreign_mapping_is_stepped_over(void **state)
+{
+	(void)state;
+	assert_child(a_foreign_mapping, NULL);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(bins_are_ordered),
     cmocka_unit_test(random_use_agrees_with_an_array),
     cmocka_unit_test(the_end_of_the_window),
     cmocka_unit_test(a_refused_mapping),
+    cmocka_unit_test(a_foreign_mapping_is_stepped_over),
 };
 
 TAP_MAIN(tests)
