@@ -9,19 +9,19 @@
  *	big=COUNT,BYTES		blocks, every page written
  *	on=COUNT,BYTES,NODE[,this]	through numaslab_malloc_node
  *	fill=KB,BYTES		objects of BYTES until the pinned CPU's node has KB free (bounded)
- *	free=PERCENT		of all objects, at random; 100: all
- *	trim			malloc_trim(0)
+ *	until=ROUNDS,COUNT,NODE	frees all and allocates COUNT small objects, until all lie on NODE:
+ *what the library learns only now and then (a node that was full has room again) free=PERCENT
+ *of all objects, at random; 100: all trim			malloc_trim(0)
  *	do=COMMAND		a shell command, without LD_PRELOAD; $ACTOR is this process
  *	policy=MODE[,NODE...]	set_mempolicy: default bind preferred interleave
  *	mbind=NODE		binds the fresh blocks' pages, as programs do with memory of malloc
  *	filter=MODE		installs a seccomp filter (filter.h)
- *	want=PERCENT,NODE...:NAME	at least PERCENT of the fresh objects' pages lie on these nodes
- *	even=TOLERANCE,NODE...:NAME	evenly on these nodes, and only there
- *	agree=PERCENT:NAME	numaslab_node_of differs from the kernel for at most PERCENT of the fresh
- *	counters=NAME		numaslab_stats is consistent, and counts our objects where they lie
- *	nodes=NODE,...:NAME	numaslab_stats lists just these nodes
- *	enomem=NODE:NAME	THISNODE allocations on NODE end with ENOMEM; frees them again
- *	einval=NODE:NAME	numaslab_malloc_node refuses the node
+ *	want=PERCENT,NODE...:NAME	at least PERCENT of the fresh objects' pages lie on these
+ *nodes even=TOLERANCE,NODE...:NAME	evenly on these nodes, and only there agree=PERCENT:NAME
+ *numaslab_node_of differs from the kernel for at most PERCENT of the fresh counters=NAME
+ *numaslab_stats is consistent, and counts our objects where they lie nodes=NODE,...:NAME
+ *numaslab_stats lists just these nodes enomem=NODE:NAME	THISNODE allocations on NODE end
+ *with ENOMEM; frees them again einval=NODE:NAME	numaslab_malloc_node refuses the node
  */
 #include "tests/vm/filter.h"
 #include "tests/vm/guest.h"
@@ -141,6 +141,24 @@ static void do_free(char *arg)
 	count = kept;
 }
 
+static void do_until(char *arg)
+{
+	char again[64], all[] = "100";
+	long a[3] = {1, 1, 0}, round = 0;
+	struct tally t;
+
+	numbers(arg, a, 3, NULL);
+	do {
+		snprintf(again, sizeof(again), "%ld,16,1024", a[1]);
+		do_free(all);
+		malloc_trim(0);
+		do_new(again);
+		t = (struct tally){0};
+		tally_objects(&t, object, count);
+	} while (++round < a[0] && t.on[a[2]] != t.total);
+	note("node %ld: after %ld rounds", a[2], round);
+}
+
 static void do_command(char *arg)
 {
 	char *argv[] = {"sh", "-c", arg, NULL};
@@ -159,8 +177,8 @@ static void do_policy(char *arg)
 {
 	unsigned long mask = 0;
 	long node[16];
-	int n, mode = !strncmp(arg, "bind", 4)	     ? MPOL_BIND
-		      : !strncmp(arg, "preferred", 9) ? MPOL_PREFERRED
+	int n, mode = !strncmp(arg, "bind", 4)		? MPOL_BIND
+		      : !strncmp(arg, "preferred", 9)	? MPOL_PREFERRED
 		      : !strncmp(arg, "interleave", 10) ? MPOL_INTERLEAVE
 							: MPOL_DEFAULT;
 
@@ -179,8 +197,8 @@ static void do_mbind(char *arg)
 		uintptr_t from = ((uintptr_t)object[i] + GUEST_PAGE - 1) & -GUEST_PAGE;
 		uintptr_t to = ((uintptr_t)object[i] + object_size[i]) & -GUEST_PAGE;
 
-		if (to > from && syscall(SYS_mbind, from, to - from, MPOL_BIND, &mask, 64ul,
-					 MPOL_MF_MOVE))
+		if (to > from &&
+		    syscall(SYS_mbind, from, to - from, MPOL_BIND, &mask, 64ul, MPOL_MF_MOVE))
 			die("mbind: %m");
 	}
 }
@@ -265,8 +283,8 @@ static void ask_agree(char *arg)
 	tally_objects(&t, object + first_fresh, count - first_fresh);
 	share = t.total ? 100.0 * t.disagree / t.total : 0;
 	tally_note(&t, name);
-	check(t.total && share <= percent + 1e-9, "%s: node_of differs from the kernel for %.2f %% <= %ld",
-	      name, share, percent);
+	check(t.total && share <= percent + 1e-9,
+	      "%s: node_of differs from the kernel for %.2f %% <= %ld", name, share, percent);
 }
 
 static int read_stats(struct numaslab_node_stats *stats, const char *name)
@@ -299,8 +317,8 @@ static void ask_counters(char *name)
 		if (s->node < 0)
 			continue;
 		ours = out[s->node];
-		note("%s: node %d: ours %lu bytes; used %lu, of it cached %lu; held %lu", name, s->node,
-		     ours, s->used_bytes, s->cached_bytes, s->held_bytes);
+		note("%s: node %d: ours %lu bytes; used %lu, of it cached %lu; held %lu", name,
+		     s->node, ours, s->used_bytes, s->cached_bytes, s->held_bytes);
 		sums &= s->slabs == s->active + s->partial + s->full + s->empty &&
 			s->objects <= s->slots && s->cached_bytes <= s->used_bytes &&
 			s->used_bytes <= s->capacity_bytes;
@@ -375,11 +393,22 @@ static void act(const char *verb, char *arg)
 		const char *verb;
 		void (*run)(char *arg);
 	} table[] = {
-		{"new", do_new},	   {"big", do_big},	{"on", do_on},
-		{"fill", do_fill},	   {"free", do_free},	{"do", do_command},
-		{"policy", do_policy},	   {"mbind", do_mbind}, {"want", ask_want},
-		{"even", ask_even},	   {"agree", ask_agree}, {"counters", ask_counters},
-		{"nodes", ask_nodes},	   {"enomem", ask_enomem}, {"einval", ask_einval},
+	    {"new", do_new},
+	    {"big", do_big},
+	    {"on", do_on},
+	    {"fill", do_fill},
+	    {"free", do_free},
+	    {"until", do_until},
+	    {"do", do_command},
+	    {"policy", do_policy},
+	    {"mbind", do_mbind},
+	    {"want", ask_want},
+	    {"even", ask_even},
+	    {"agree", ask_agree},
+	    {"counters", ask_counters},
+	    {"nodes", ask_nodes},
+	    {"enomem", ask_enomem},
+	    {"einval", ask_einval},
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)

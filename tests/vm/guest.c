@@ -159,7 +159,8 @@ static long field(const char *text, const char *name)
 	size_t len = strlen(name);
 
 	for (const char *p = text; (p = strstr(p, name)); p += len)
-		if ((p == text || p[-1] == ' ' || p[-1] == '\n') && (p[len] == ' ' || p[len] == ':'))
+		if ((p == text || p[-1] == ' ' || p[-1] == '\n') &&
+		    (p[len] == ' ' || p[len] == ':'))
 			return strtol(p + len + 1, NULL, 10);
 	return -1;
 }

@@ -29,14 +29,14 @@ void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 /* Zeroed memory that is no allocator's, populated, on node if it has room there (-1: anywhere). */
 void *map_pages(size_t bytes, int node);
 
-int node_count(void);		   /* highest node + 1 */
-int node_of_cpu(int cpu);	   /* -1: no such cpu */
-int cpu_of_node(int node);	   /* its first CPU, -1: none */
+int node_count(void);	   /* highest node + 1 */
+int node_of_cpu(int cpu);  /* -1: no such cpu */
+int cpu_of_node(int node); /* its first CPU, -1: none */
 bool node_has_memory(int node);
-void pin_cpu(int cpu);		   /* the calling thread */
+void pin_cpu(int cpu);			   /* the calling thread */
 long node_kb(int node, const char *field); /* a line of the node's meminfo, e.g. "MemFree" */
-long vmstat(const char *name);	   /* a line of /proc/vmstat, -1: no such line */
-long status_kb(const char *field); /* a line of /proc/self/status, e.g. "RssAnon" */
+long vmstat(const char *name);		   /* a line of /proc/vmstat, -1: no such line */
+long status_kb(const char *field);	   /* a line of /proc/self/status, e.g. "RssAnon" */
 
 /* Pseudo-random numbers, repeatable. */
 uint64_t next_random(uint64_t *state);

@@ -102,8 +102,8 @@ static void check_bytes(const char *what, long growth_kb, uint64_t needed, size_
 {
 	double bytes = growth_kb * 1024.0 / needed;
 
-	check(bytes <= class_size * 1.02, "%s: %.1f resident bytes per object of class size %zu", what,
-	      bytes, class_size);
+	check(bytes <= class_size * 1.02, "%s: %.1f resident bytes per object of class size %zu",
+	      what, bytes, class_size);
 }
 
 static void literal(void)
@@ -243,21 +243,23 @@ static void proper(bool mutant)
 	foreign = all.total - all.on[TARGET];
 	ratio = foreign_ratio(&start, &now, foreign, waiting);
 	if (mutant) {
-		check(ratio > 1.5, "proper: steps 4 and 5 swapped: %.3f > 1.5, so this tells", ratio);
+		check(ratio > 1.5, "proper: steps 4 and 5 swapped: %.3f > 1.5, so this tells",
+		      ratio);
 		return;
 	}
-	note("proper: %lu foreign partial slabs waiting, %lu when the first new foreign slab was made",
+	note("proper: %lu foreign partial slabs waiting, %lu when the first new foreign slab was "
+	     "made",
 	     start.foreign_partial, left);
 	note("proper: ladder any_partial %lu, any_new %lu", now.any_partial - start.any_partial,
 	     now.any_new - start.any_new);
-	check(count == want, "proper: %zu of %zu objects, 1.25 times what fits node %d", count, want,
-	      TARGET);
+	check(count == want, "proper: %zu of %zu objects, 1.25 times what fits node %d", count,
+	      want, TARGET);
 	check_ratio("proper", now.slots - start.slots, count - waiting);
 	check(ratio > 0 && ratio <= 1.01, "proper: on the other nodes alone %.4f <= 1.01", ratio);
 	check_bytes("proper", rss, count - waiting, malloc_usable_size(objects[0]));
 	check(new_seen && left <= start.foreign_partial / 50,
-	      "proper: no new foreign slab while foreign partial slabs wait (%lu of %lu left)", left,
-	      start.foreign_partial);
+	      "proper: no new foreign slab while foreign partial slabs wait (%lu of %lu left)",
+	      left, start.foreign_partial);
 	/* Where those asked of the target went; move_pages tells. */
 	for (size_t i = 0; i < count; i++)
 		if (request_node(i) == TARGET)
@@ -285,7 +287,8 @@ static size_t fill_thisnode(size_t from, size_t max)
 
 static void thisnode(void)
 {
-	size_t max = node_kb(TARGET, "MemTotal") * 1024ul / OBJECT * 5 / 4, fit = room(TARGET), again;
+	size_t max = node_kb(TARGET, "MemTotal") * 1024ul / OBJECT * 5 / 4, fit = room(TARGET),
+	       again;
 	struct tally t = {0}, t2 = {0};
 	long ooms = vmstat("oom_kill");
 	int error;
@@ -298,8 +301,8 @@ static void thisnode(void)
 	tally_note(&t, "thisnode");
 	note("node %d: room for %zu at the start, %zu given, %ld kB left", TARGET, fit, count,
 	     node_kb(TARGET, "MemFree"));
-	check(count < max && error == ENOMEM, "thisnode: ENOMEM at exhaustion (%zu given, errno %d)",
-	      count, error);
+	check(count < max && error == ENOMEM,
+	      "thisnode: ENOMEM at exhaustion (%zu given, errno %d)", count, error);
 	check(count >= fit * OBJECT / malloc_usable_size(objects[0]) * 85 / 100,
 	      "thisnode: only at exhaustion (%zu given)", count);
 	check(t.on[TARGET] == t.total, "thisnode: all %lu on node %d", t.on[TARGET], TARGET);
@@ -332,13 +335,15 @@ static void cache(bool gate)
 	tally_note(&t, "cache");
 	share = tally_share(&t, TARGET);
 	if (!gate) {
-		check(share <= 50, "cache: libc's memory goes elsewhere, so this tells them apart (%.1f %% "
-				   "on node %d)", share, TARGET);
+		check(share <= 50,
+		      "cache: libc's memory goes elsewhere, so this tells them apart (%.1f %% "
+		      "on node %d)",
+		      share, TARGET);
 		return;
 	}
 	check(count == want, "cache: %zu of %zu objects", count, want);
-	check(share >= 90, "cache: reclaimable page cache is no exhaustion: %.1f %% on node %d", share,
-	      TARGET);
+	check(share >= 90, "cache: reclaimable page cache is no exhaustion: %.1f %% on node %d",
+	      share, TARGET);
 	check(numaslab_node_of && !t.disagree, "cache: node_of and the kernel differ for %lu",
 	      t.disagree);
 }

@@ -2,14 +2,16 @@
 /*
  * T2: programs with the shapes of numa01 and numa02, and two more, under NUMA balancing.
  *
- *	t2 numa01 FILE		2 processes, a thread per CPU each, all over one block of the process
- *	t2 numa02 FILE		1 process, a thread per CPU, each over its own part of one block
- *	t2 crossed FILE		each thread over small objects that the thread before it allocated
- *	t2 danger FILE HOW	a process whose memory is observed on a node that is then full:
+ *	t2 numa01 FILE		2 processes, a thread per CPU each, all over one block of the
+ process *	t2 numa02 FILE		1 process, a thread per CPU, each over its own part of one
+ block *	t2 crossed FILE		each thread over small objects that the thread before it
+ allocated *	t2 danger FILE HOW	a process whose memory is observed on a node that is then
+ full:
  *				fork, purge or bystander; raw-...: by a binding of our own, on libc,
 				to show the danger
  *
- * Threads are pinned, a node each, so that "remote" is well defined.  FILE gets NAME VALUE lines for
+ * Threads are pinned, a node each, so that "remote" is well defined.  FILE gets NAME VALUE lines
+ for
  * the script.  Hint faults are counted on the program's own blocks: the script has a kprobe on
  * mpol_misplaced, whose third argument is the address, and its trace is read here.
  */
@@ -33,12 +35,12 @@
 #define BLOCK	    (24ul << 20) /* of a process; scaled, the shape is kept */
 #define SMALL	    500ul
 #define SMALL_COUNT (4ul << 20) / SMALL /* of a thread */
-#define SWEEP_TIME  6		 /* seconds of guest time: scan periods, not speed, are what counts */
+#define SWEEP_TIME  6 /* seconds of guest time: scan periods, not speed, are what counts */
 #define TRACE	    "/sys/kernel/tracing/"
 
 static const char *const rows[] = {
-	"numa_hint_faults", "numa_hint_faults_local", "numa_hit", "numa_local", "numa_pte_updates",
-	"numa_pages_migrated", "pgfault", "pgmajfault",
+    "numa_hint_faults", "numa_hint_faults_local", "numa_hit", "numa_local",
+    "numa_pte_updates", "numa_pages_migrated",	  "pgfault",  "pgmajfault",
 };
 #define ROWS (sizeof(rows) / sizeof(*rows))
 
@@ -48,7 +50,7 @@ static struct shared {
 		uintptr_t from, to; /* page addresses of the process's block */
 		uint64_t pages, remote, touching;
 	} process[2];
-} *shared;
+} * shared;
 
 static FILE *out;
 static char *block; /* of this process */
@@ -216,7 +218,8 @@ static void blocks(int processes)
 	}
 	map_range(from, to);
 	for (int i = 0; i < processes; i++)
-		for (uintptr_t p = shared->process[i].from; p < shared->process[i].to; p += GUEST_PAGE)
+		for (uintptr_t p = shared->process[i].from; p < shared->process[i].to;
+		     p += GUEST_PAGE)
 			map_mark(p);
 	put("heap_hint_faults", traced_faults());
 	put("remote_permille", 1000.0 * remote / touching);
@@ -254,7 +257,18 @@ static void *small_sweeper(void *arg)
 	return NULL;
 }
 
-/* Frees everything and allocates it again on the same nodes: what the library believes of them then. */
+/* From here on no page moves while we look. */
+static void stop_balancing(void)
+{
+	int fd = open("/proc/sys/kernel/numa_balancing", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "0", 1) != 1)
+		die("NUMA balancing is stopped: %m");
+	close(fd);
+}
+
+/* Frees everything and allocates it again on the same nodes: what the library believes of them
+ * then. */
 static void *small_again(void *arg)
 {
 	int index = (intptr_t)arg;
@@ -299,6 +313,7 @@ static void crossed(void)
 		for (size_t j = 0; j < SMALL_COUNT; j++)
 			changed += landing_of(small[i][j]) != small_node[i * SMALL_COUNT + j];
 	put("changed_node", changed);
+	stop_balancing();
 	run_threads(small_again);
 	for (int i = 0; i < THREADS; i++)
 		tally_objects(&t, small[i], SMALL_COUNT);
@@ -346,7 +361,8 @@ static void observe_raw(bool purge)
 		die("mbind: %m");
 }
 
-/* A process that has nothing to do with it, large and the first to be killed; ends with the pipe. */
+/* A process that has nothing to do with it, large and the first to be killed; ends with the pipe.
+ */
 static pid_t start_bystander(int fd[2])
 {
 	int ready[2];
@@ -447,7 +463,8 @@ int main(int argc, char **argv)
 	guest_start();
 	if (argc < 3 || !(out = fopen(argv[2], "we")))
 		die("usage: t2 numa01|numa02|crossed|danger FILE [[raw-]fork|purge|bystander]");
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared =
+	    mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!strcmp(argv[1], "numa01"))
 		blocks(2);
 	else if (!strcmp(argv[1], "numa02"))

@@ -5,7 +5,8 @@
  *
  *	t4 NAME [gate|lose]	prints a row of targets.md's table
  *	gate	0 in the first two columns, at most 0.5 % in the others, or "not ok"
- *	lose	at least half remote after a move: what is known of glibc, so that the test is known to tell
+ *	lose	at least half remote after a move: what is known of glibc, so that the test is known
+ *to tell
  */
 #include "tests/vm/guest.h"
 
@@ -20,11 +21,11 @@
 
 enum phase { OWN, STEADY, OTHERS, MOVED, NEW_THREADS, PHASES };
 static const char *const phase_name[PHASES] = {
-	"own",
-	"steady",
-	"after others freed its objects",
-	"after the thread moved",
-	"new threads on other nodes",
+    "own",
+    "steady",
+    "after others freed its objects",
+    "after the thread moved",
+    "new threads on other nodes",
 };
 
 struct worker {
@@ -63,7 +64,8 @@ static void put_all(struct worker *w)
 		put(w, i);
 }
 
-/* All but each object whose number keep divides (0: all), in an order of its own, as programs do. */
+/* All but each object whose number keep divides (0: all), in an order of its own, as programs do.
+ */
 static void free_most(struct worker *w, struct worker *of, size_t keep)
 {
 	size_t step = 7919; /* a prime that does not divide OBJECTS */
@@ -185,13 +187,13 @@ static void report(const char *name, const char *mode)
 	note("| %-28s | %5.1f | %5.1f | %5.1f | %5.1f | %5.1f |", name, share[OWN], share[STEADY],
 	     share[OTHERS], share[MOVED], share[NEW_THREADS]);
 	if (!strcmp(mode, "lose"))
-		check(share[MOVED] >= 50, "%s loses after a move (%.1f %% remote), so this tells", name,
-		      share[MOVED]);
+		check(share[MOVED] >= 50, "%s loses after a move (%.1f %% remote), so this tells",
+		      name, share[MOVED]);
 	if (strcmp(mode, "gate"))
 		return;
 	for (int p = 0; p < PHASES; p++)
-		check(p <= STEADY ? share[p] == 0 : share[p] <= 0.5, "%s: %s: %.2f %% remote <= %s", name,
-		      phase_name[p], share[p], p <= STEADY ? "0" : "0.5");
+		check(p <= STEADY ? share[p] == 0 : share[p] <= 0.5, "%s: %s: %.2f %% remote <= %s",
+		      name, phase_name[p], share[p], p <= STEADY ? "0" : "0.5");
 	check(numaslab_node_of && !disagree, "%s: node_of and the kernel differ for %lu", name,
 	      disagree);
 }
@@ -202,10 +204,10 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&barrier, NULL, NODES);
 	for (int i = 0; i < NODES; i++)
 		worker[i] = (struct worker){
-			.index = i,
-			.seed = 100 + i,
-			.object = map_pages(OBJECTS * sizeof(void *), i),
-			.fresh = map_pages(ROUNDS * OBJECTS * sizeof(void *), i),
+		    .index = i,
+		    .seed = 100 + i,
+		    .object = map_pages(OBJECTS * sizeof(void *), i),
+		    .fresh = map_pages(ROUNDS * OBJECTS * sizeof(void *), i),
 		};
 	run_threads(first_thread, 0);
 	run_threads(later_thread, 2);

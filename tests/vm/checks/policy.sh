@@ -70,7 +70,7 @@ a cpuset-narrow under $numaslab actor node=0 do="$into" new=20000,16,1024 want=1
 	do='echo 1-3 >/cg/a/cpuset.mems' fresh new=40000,16,1024 \
 	want=100,1,2,3:"the own node is taken away: the program goes on" free=100 trim \
 	fresh new=20000,16,1024 want=100,1,2,3:"and on" agree=1:"node taken away" \
-	do='echo 0-3 >/cg/a/cpuset.mems' free=100 trim fresh new=20000,16,1024 \
+	do='echo 0-3 >/cg/a/cpuset.mems' until=40,20000,0 \
 	want=99,0:"the node is given back: local again" agree=1:"node given back" \
 	node=3 free=100 fresh new=20000,16,1024 want=99,3:"and so are the other nodes" agree=1:"node 3" \
 	counters="after the cpusets"

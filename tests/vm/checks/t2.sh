@@ -7,7 +7,6 @@
 
 tracing=/sys/kernel/tracing
 balancing=/sys/kernel/debug/sched/numa_balancing
-echo 1 >/proc/sys/kernel/numa_balancing
 echo 100 >$balancing/scan_delay_ms
 echo 100 >$balancing/scan_period_min_ms
 echo 500 >$balancing/scan_period_max_ms
@@ -18,6 +17,7 @@ echo 'p:hint mpol_misplaced addr=$arg3:x64' >$tracing/kprobe_events
 echo 1 >$tracing/events/kprobes/hint/enable || ok 1 "hint faults can be traced"
 
 run() { # run NAME LIBRARY PROGRAM [ARGUMENT]
+	echo 1 >/proc/sys/kernel/numa_balancing
 	echo 0 >$tracing/tracing_on
 	echo >$tracing/trace
 	echo 1 >$tracing/tracing_on
@@ -59,8 +59,9 @@ for program in numa01 numa02; do
 	table $program $program.glibc $program.home
 	is "$program: home: no hint fault on the heap's pages" "$(of $program.home heap_hint_faults)" -eq 0
 	for row in numa_hint_faults numa_pte_updates; do
-		is "$program: home: $row at most 2 % of glibc's, all pages of the machine counted" \
-			"$(of $program.home $row)" -le $(($(of $program.glibc $row) / 50))
+		# The whole machine's count: stacks, libraries' data and other processes are in it.
+		is "$program: home: $row at most 2 % of glibc's and 300" \
+			"$(of $program.home $row)" -le $(($(of $program.glibc $row) / 50 + 300))
 	done
 	is "$program: home: remote pages per touching thread (per mille) as glibc's at most" \
 		"$(of $program.home remote_permille)" -le "$(of $program.glibc remote_permille)"

@@ -30,15 +30,16 @@ if ! command -v numaslab >/dev/null; then
 	ok 1 "the tables of numaslab stat and doctor (build/numaslab is not built)"
 	exit 0
 fi
-LD_PRELOAD=$numaslab NUMASLAB_PUBLISH_AFTER=0 $in_time actor cpu=1 new=20000,16,1024 \
+LD_PRELOAD=$numaslab NUMASLAB_PUBLISH_AFTER_MS=0 $in_time actor cpu=1 new=20000,16,1024 \
 	do='numaslab stat --json $ACTOR >/tmp/stat.json; numaslab stat $ACTOR >/tmp/stat.txt; numaslab doctor >/tmp/doctor.txt; true'
 sed 's/^/# /' /tmp/stat.txt /tmp/doctor.txt
 tr -d ' \n\t' </tmp/stat.json >/tmp/stat.flat
-grep -q '"excluded_nodes":\[[^]]*0' /tmp/stat.flat
+grep -q '"excluded_nodes":\[{"id":0,' /tmp/stat.flat
 ok $? "stat --json: node 0 is in excluded_nodes"
-grep -q '"node":1[,}]' /tmp/stat.flat && ! grep -q '"node":0[,}]' /tmp/stat.flat
-ok $? "stat --json: nodes[] has node 1 and not node 0"
-grep -q . /tmp/stat.txt && ! grep -Eq '^ *(node )?0 ' /tmp/stat.txt
+sed -i 's/"excluded_nodes":\[[^]]*\]//' /tmp/stat.flat
+grep -q '"id":1[,}]' /tmp/stat.flat && grep -q '"id":2[,}]' /tmp/stat.flat && ! grep -q '"id":0[,}]' /tmp/stat.flat
+ok $? "stat --json: and in no other list, where nodes 1 and 2 are"
+grep -q . /tmp/stat.txt && ! grep -Eq '^ *0 ' /tmp/stat.txt
 ok $? "stat: no table line of node 0"
 [ "$(grep -Eic 'node 0.*(no memory|without memory|memoryless|empty)' /tmp/doctor.txt)" = 1 ]
 ok $? "doctor: says once why node 0 is left out"
