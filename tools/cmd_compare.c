@@ -115,8 +115,8 @@ static int check_base(struct cmp_document *d, struct cmp_document *base)
 			 base->name[CMP_BEFORE]);
 		base->runs.n[CMP_BEFORE] = 0;
 	}
-	if (strcmp(base->machine.cpu, d->machine.cpu) != 0 ||
-	    strcmp(base->machine.kernel, d->machine.kernel) != 0)
+	if (base->machine.cpu[0] && (strcmp(base->machine.cpu, d->machine.cpu) != 0 ||
+				     strcmp(base->machine.kernel, d->machine.kernel) != 0))
 		cmp_note(d, "the base comes from another machine: %.100s, %.100s",
 			 base->machine.cpu, base->machine.kernel);
 	return -1;
