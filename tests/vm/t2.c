@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * T2: programs with the shapes of numa01 and numa02, and two more, under NUMA balancing.
+ * T2: programs with the shapes of numa01 and numa02, and one more, under NUMA balancing.
  *
  *	t2 numa01 FILE		2 processes, a thread per CPU each, all over one block of the
  process *	t2 numa02 FILE		1 process, a thread per CPU, each over its own part of one
  block *	t2 crossed FILE		each thread over small objects that the thread before it
- allocated *	t2 danger FILE HOW	a process whose memory is observed on a node that is then
- full:
- *				fork, purge or bystander; raw-...: by a binding of our own, on libc,
-				to show the danger
- *
+ allocated *
  * Threads are pinned, a node each, so that "remote" is well defined.  FILE gets NAME VALUE lines
  for
  * the script.  Hint faults are counted on the program's own blocks: the script has a kprobe on
@@ -18,18 +14,14 @@
 #include "tests/vm/guest.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <linux/mempolicy.h>
 
 #define THREADS	    4
 #define BLOCK	    (24ul << 20) /* of a process; scaled, the shape is kept */
@@ -321,158 +313,19 @@ static void crossed(void)
 	put("disagree_permille", 1000.0 * t.disagree / t.total);
 }
 
-/* --- the dangers of observation (decisions 1) --- */
-
-#define DANGER_NODE  3
-#define DANGER_COUNT (96ul << 20) / SMALL
-
-static void **observed;
-
-static void fill_node(int node)
-{
-	/* PREFERRED, beyond what fits: nobody is killed for it, and the node is full. */
-	map_pages(node_kb(node, "MemFree") * 1024ul, node);
-}
-
-static void touch_all(void)
-{
-	for (size_t j = 0; j < DANGER_COUNT; j++)
-		memset(observed[j], 2, SMALL);
-}
-
-static void allocate_all(void)
-{
-	for (size_t j = 0; j < DANGER_COUNT; j++)
-		if (!(observed[j] = malloc(SMALL)))
-			die("malloc(%lu)", SMALL);
-	touch_all();
-}
-
-/* What the library must not do: the binding that reports faults, on libc's heap. */
-static void observe_raw(bool purge)
-{
-	uintptr_t from = ((uintptr_t)observed[0] + GUEST_PAGE) & -GUEST_PAGE;
-	uintptr_t to = (uintptr_t)observed[DANGER_COUNT - 1] & -GUEST_PAGE;
-	unsigned long mask = 1ul << DANGER_NODE;
-
-	if (purge && madvise((void *)from, to - from, MADV_DONTNEED))
-		die("madvise: %m");
-	if (!purge && syscall(SYS_mbind, from, to - from, MPOL_BIND | 1 << 13, &mask, 64ul, 0))
-		die("mbind: %m");
-}
-
-/* A process that has nothing to do with it, large and the first to be killed; ends with the pipe.
- */
-static pid_t start_bystander(int fd[2])
-{
-	int ready[2];
-	char c;
-	pid_t pid;
-
-	if (pipe(fd) || pipe(ready))
-		die("pipe: %m");
-	pid = fork();
-	if (pid) {
-		close(fd[0]);
-		close(ready[1]);
-		if (read(ready[0], &c, 1) != 1)
-			die("the bystander is there");
-		return pid;
-	}
-	close(fd[1]);
-	map_pages(200ul << 20, DANGER_NODE);
-	if (write(ready[1], "", 1) != 1 || read(fd[0], &c, 1))
-		_exit(1);
-	_exit(0);
-}
-
-static bool ended_well(pid_t pid)
-{
-	int status;
-
-	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && !WEXITSTATUS(status);
-}
-
-/* Each page is copied, on a node that has none left. */
-static bool fork_and_touch(void)
-{
-	pid_t pid = fork();
-
-	if (!pid) {
-		touch_all();
-		_exit(0);
-	}
-	return ended_well(pid);
-}
-
-static bool purge_and_touch(bool raw)
-{
-	if (raw) {
-		observe_raw(true);
-	} else {
-		for (size_t j = 0; j < DANGER_COUNT; j++)
-			free(observed[j]);
-		malloc_trim(0);
-	}
-	fill_node(DANGER_NODE);
-	if (raw)
-		touch_all();
-	else
-		allocate_all();
-	return true;
-}
-
-static void danger(const char *how)
-{
-	bool raw = !strncmp(how, "raw-", 4), alive;
-	const char *what = raw ? how + 4 : how;
-	long ooms = vmstat("oom_kill"), faults = vmstat("numa_hint_faults");
-	int fd[2];
-	pid_t other = !strcmp(what, "bystander") ? start_bystander(fd) : 0;
-	double end;
-
-	pin_cpu(cpu_of_node(DANGER_NODE));
-	observed = map_pages(DANGER_COUNT * sizeof(void *), 0);
-	allocate_all();
-	if (raw)
-		observe_raw(false);
-	/* Used from another node, until the kernel has had the time to look at it. */
-	pin_cpu(cpu_of_node(0));
-	end = seconds() + 3;
-	do {
-		touch_all();
-		free(malloc(5000));
-	} while (seconds() < end);
-	faults = vmstat("numa_hint_faults") - faults;
-	pin_cpu(cpu_of_node(DANGER_NODE));
-	fill_node(DANGER_NODE);
-	note("%s: %ld hint faults; then the full node has %ld kB left", how, faults,
-	     node_kb(DANGER_NODE, "MemFree"));
-	alive = !strcmp(what, "purge") ? purge_and_touch(raw) : fork_and_touch();
-	if (other) {
-		close(fd[1]);
-		alive &= ended_well(other);
-	}
-	put("faults", faults);
-	put("alive", alive);
-	put("oom_kills", vmstat("oom_kill") - ooms);
-}
-
 int main(int argc, char **argv)
 {
 	guest_start();
 	if (argc < 3 || !(out = fopen(argv[2], "we")))
-		die("usage: t2 numa01|numa02|crossed|danger FILE [[raw-]fork|purge|bystander]");
+		die("usage: t2 numa01|numa02|crossed FILE");
 	shared =
 	    mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (!strcmp(argv[1], "numa01"))
 		blocks(2);
 	else if (!strcmp(argv[1], "numa02"))
 		blocks(1);
-	else if (!strcmp(argv[1], "crossed"))
-		crossed();
 	else
-		danger(argc > 3 ? argv[3] : "fork");
+		crossed();
 	put("done", 1);
 	return fclose(out) != 0;
 }

@@ -1,5 +1,5 @@
 # Guests with several nodes (tests/vm/README.md).  `make check-vm` alone, or as a part of `make check`.
-VM_PROGRAMS := t1 t2 t4 actor hog seccomp
+VM_PROGRAMS := t1 t2 t4 danger actor hog seccomp
 VM_BINS     := $(addprefix $(BUILD)/tests/vm/,$(VM_PROGRAMS))
 
 TEST_BINS += $(VM_BINS)

@@ -3,6 +3,7 @@
 # boots: four/6.1
 # seconds: 400
 # needs: actor t2 numaslab
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 grep -q ' /sys/fs/cgroup ' /proc/mounts || mount -t cgroup2 cgroup /sys/fs/cgroup

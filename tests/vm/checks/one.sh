@@ -3,6 +3,7 @@
 # boots: one/6.1
 # seconds: 120
 # needs: actor
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 actor cpu=1 new=10000,16,1024 want=100,0:"glibc" || ok 1 "actor runs"

@@ -4,6 +4,7 @@
 # seconds: 400
 # needs: actor numactl migratepages
 limit=60
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 # What libc's heap does when its thread is moved: the check is known to tell.

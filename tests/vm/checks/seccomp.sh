@@ -4,6 +4,7 @@
 # seconds: 240
 # needs: actor seccomp
 limit=60
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 # The filters work: get_mempolicy under them fails, or kills.

@@ -3,6 +3,8 @@
 # boots: four/6.1
 # seconds: 300
 # needs: actor redis-server redis-benchmark redis-cli
+# shellcheck disable=SC2154 # serve sets NAME_own and NAME_moved
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 socket=/tmp/redis.sock
@@ -23,6 +25,7 @@ pages() { # pages PID NODE
 }
 # What came since the start (linked libraries have pages of their own by then), per 10000.
 remote() { # remote PID NODE ALL-AT-START FAR-AT-START
+	# shellcheck disable=SC2046 # two words
 	set -- $(pages "$1" "$2") "$3" "$4"
 	echo "$1 pages, $2 elsewhere; at the start $3, $4 elsewhere" >&2
 	echo $(($1 > $3 ? 10000 * ($2 - $4) / ($1 - $3) : 10000))
@@ -63,7 +66,8 @@ serve() { # serve NAME LIBRARY: sets ${NAME}_own and ${NAME}_moved, in hundredth
 # Debian's redis is linked with jemalloc; libc's malloc comes first by preloading libc itself.
 serve glibc /lib/libc.so.6
 serve jemalloc /lib/libjemalloc.so.2
-[ "${glibc_moved:-0}" -gt 3000 ]
+glibc_moved=${glibc_moved:-0}
+[ "$glibc_moved" -gt 3000 ]
 ok $? "glibc keeps the old node's memory, so this tells ($glibc_moved per 10000)"
 need_numaslab "redis" || exit 0
 serve numaslab $numaslab || exit 0

@@ -4,6 +4,7 @@
 # seconds: 480
 # needs: actor t1 hog mutant
 limit=200
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 # What libc does on a node full of page cache, so that the check is known to tell.

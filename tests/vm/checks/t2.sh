@@ -2,7 +2,8 @@
 # T2: no hint faults on the heap's own pages, and what observing and the kernel's own placement do.
 # boots: four/6.1 four-small/6.12
 # seconds: 480
-# needs: actor t2
+# needs: actor t2 danger
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 tracing=/sys/kernel/tracing
@@ -16,20 +17,20 @@ echo 8192 >$tracing/buffer_size_kb
 echo 'p:hint mpol_misplaced addr=$arg3:x64' >$tracing/kprobe_events
 echo 1 >$tracing/events/kprobes/hint/enable || ok 1 "hint faults can be traced"
 
-run() { # run NAME LIBRARY PROGRAM [ARGUMENT]
+run() { # run NAME LIBRARY PROGRAM ARGUMENT: their figures go to /tmp/NAME
 	echo 1 >/proc/sys/kernel/numa_balancing
 	echo 0 >$tracing/tracing_on
 	echo >$tracing/trace
 	echo 1 >$tracing/tracing_on
 	rm -f "/tmp/$1"
-	under "$2" t2 "$3" "/tmp/$1" $4
+	under "$2" "$3" "$4" "/tmp/$1"
 	status=$?
-	[ $status = 0 ] || echo "# $1: t2 $3 $4 ended with status $status"
-	[ "$(of "$1" done)" = 1 ]
+	[ $status = 0 ] || echo "# $1: $3 $4 ended with status $status"
+	[ "$(of "$1" 'done')" = 1 ]
 }
 of() { awk -v n="$2" '$1 == n { print $2 }' "/tmp/$1" 2>/dev/null; }
 is() { # is NAME VALUE TEST VALUE: a comparison of numbers that must both be there
-	[ -n "$2" ] && [ -n "$4" ] && [ "$2" "$3" "$4" ]
+	[ -n "$2" ] && [ -n "$4" ] && test "$2" "$3" "$4"
 	ok $? "$1 (${2:-none} $3 ${4:-none})"
 }
 table() { # table PROGRAM BEFORE AFTER
@@ -40,10 +41,10 @@ table() { # table PROGRAM BEFORE AFTER
 }
 
 for program in numa01 numa02; do
-	run $program.glibc "" $program
+	run $program.glibc "" t2 $program
 	is "$program: glibc's pages take hint faults, so this tells" "$(of $program.glibc heap_hint_faults)" -gt 500
 done
-run crossed.glibc "" crossed
+run crossed.glibc "" t2 crossed
 is "crossed: under glibc the kernel migrates, so this tells" "$(of crossed.glibc changed_node)" -gt 500
 for how in fork bystander purge; do
 	run raw.$how "" danger raw-$how
@@ -54,7 +55,7 @@ done
 need_numaslab "T2" || exit 0
 
 for program in numa01 numa02; do
-	run $program.home $numaslab $program
+	run $program.home $numaslab t2 $program
 	ok $? "$program: home: the program ends"
 	table $program $program.glibc $program.home
 	is "$program: home: no hint fault on the heap's pages" "$(of $program.home heap_hint_faults)" -eq 0
@@ -68,7 +69,7 @@ for program in numa01 numa02; do
 done
 
 export NUMASLAB_PLACEMENT=observe NUMASLAB_OBSERVE=1
-run crossed.observe $numaslab crossed
+run crossed.observe $numaslab t2 crossed
 ok $? "crossed: observe: the program ends"
 table crossed crossed.glibc crossed.observe
 is "crossed: observe: hint faults on the heap's pages are seen" "$(of crossed.observe heap_hint_faults)" -gt 500
@@ -82,7 +83,7 @@ done
 
 export NUMASLAB_PLACEMENT=kernel
 unset NUMASLAB_OBSERVE
-run crossed.kernel $numaslab crossed
+run crossed.kernel $numaslab t2 crossed
 ok $? "crossed: kernel: the program ends"
 table crossed crossed.glibc crossed.kernel
 is "crossed: kernel: hint faults on the heap's pages" "$(of crossed.kernel heap_hint_faults)" -gt 500

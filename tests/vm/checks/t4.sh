@@ -3,6 +3,7 @@
 # boots: four/6.1 four-small/6.12
 # seconds: 240
 # needs: actor t4 peers
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 echo "# Own new objects on another node, per cent, by move_pages:"

@@ -3,6 +3,7 @@
 # boots: tiny/6.1
 # seconds: 240
 # needs: actor
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 actor node=1 new=10000,16,1024 want=100,1:"glibc on the tiny node" fill=20000,1000 \

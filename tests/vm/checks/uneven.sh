@@ -3,6 +3,7 @@
 # boots: uneven/6.1
 # seconds: 240
 # needs: actor numaslab
+# shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
 actor cpu=0 new=20000,16,1024 want=100,1:"glibc on the memoryless node's CPU" || ok 1 "actor runs"
