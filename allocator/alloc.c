@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "allocator/alloc.h"
+#include "allocator/allocator.h"
 
 #include <errno.h>
 #include <string.h>
@@ -141,6 +141,18 @@ void *alloc_on_node(size_t size, int node, bool strict)
 	if (size > CLASS_SIZE_MAX)
 		return large_on_node(size, index, strict);
 	return checked(node_alloc(index, class_of(size | (size == 0)), strict));
+}
+
+void alloc_note_mapping(const void *at)
+{
+	if (layout_owns(&layout, (uintptr_t)at))
+		atomic_store_explicit(&mem.altered, true, memory_order_relaxed);
+}
+
+void alloc_note_filter(void)
+{
+	topology.silent = true;
+	topology.filtered = true;
 }
 
 /* Of the calling thread's heap, of idle heaps and of all free spans: everything that can go. */

@@ -10,6 +10,12 @@
 /* A node number with memory that we may use, or -1. */
 bool alloc_node_is_valid(int node);
 
+/* The program changes a mapping (protection, policy, locks) that may be one of our blocks'. */
+void alloc_note_mapping(const void *at);
+
+/* A seccomp filter may come: no more questions about placement. */
+void alloc_note_filter(void);
+
 /* numaslab_node_of() and numaslab_stats(), as numaslab.h describes them. */
 int alloc_node_of(const void *p);
 int alloc_stats(struct numaslab_node_stats *stats, int max);

@@ -45,6 +45,7 @@ static bool boot(void)
 	topology_init(tunables.topology);
 	find_where(start.rseq_feature_size);
 	link_init(start.random);
+	mem_learn_commit();
 	if (!pools_init(start.random))
 		return false;
 	return true;

@@ -105,7 +105,7 @@ static void release_span(struct slab *s)
 	bool gone = false;
 
 	slab_set_state(s, SPAN_BUSY);
-	if (s->moved)
+	if (s->moved || atomic_load_explicit(&mem.altered, memory_order_relaxed))
 		gone = span_remap(&pool_large()->window, s);
 	else if (bytes > mem_allowance())
 		gone = mem_give_back(at, bytes);

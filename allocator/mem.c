@@ -55,8 +55,6 @@ void mem_learn_commit(void)
 {
 	char mode = 0;
 
-	if (atomic_exchange_explicit(&mem.learnt, true, memory_order_relaxed))
-		return;
 	if (os_read_file("/proc/sys/vm/overcommit_memory", &mode, 1) == 1 && mode == '2')
 		atomic_store_explicit(&mem.unmap, true, memory_order_relaxed);
 }

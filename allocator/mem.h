@@ -22,7 +22,7 @@ struct mem {
 	_Atomic size_t extra; /* what may stay dirty beyond the floor: see mem_regret() */
 	_Atomic uint64_t regret_ms;
 	_Atomic bool unmap; /* address space or commitment is short: see mem_give_back() */
-	_Atomic bool learnt;
+	_Atomic bool altered; /* the program changed mappings: large blocks are laid afresh */
 };
 
 extern hidden_ struct mem mem;
@@ -36,7 +36,7 @@ inline_ bool mem_unmaps(void)
 	return unlikely(atomic_load_explicit(&mem.unmap, memory_order_relaxed));
 }
 
-/* Asks the system once how it counts; before the first giving back. */
+/* Asks the system how it counts; at start. */
 void mem_learn_commit(void);
 
 /* A range of a free span goes back to the system; false: refused. */

@@ -99,6 +99,8 @@ static void window_init(struct pool *p)
 		return;
 	w->policy = large ? MPOL_LOCAL : MPOL_PREFERRED;
 	w->node = large ? -1 : topology.number[p->index];
+	if (!large && tunables.placement == PLACEMENT_OBSERVE)
+		w->observe = (uint32_t)tunables.observe;
 }
 
 cold bool pools_init(uint64_t random)
@@ -365,7 +367,6 @@ size_t pools_purge(unsigned first, size_t keep)
 {
 	size_t total = 0, n = topology.count + 1;
 
-	mem_learn_commit();
 	for (size_t i = 0; i < n; i++) {
 		struct pool *p = &pools[(first + i) % n];
 		size_t dirty;

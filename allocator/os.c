@@ -290,3 +290,13 @@ _Noreturn void os_abort(void)
 {
 	abort();
 }
+
+long os_call(enum os_passed call, long a, long b, long c, long d, long e, long f)
+{
+	static const long number[] = {
+	    [OS_mprotect] = SYS_mprotect, [OS_mlock] = SYS_mlock, [OS_mlock2] = SYS_mlock2,
+	    [OS_mbind] = SYS_mbind,	  [OS_prctl] = SYS_prctl,
+	};
+
+	return sys(number[call], a, b, c, d, e, f);
+}

@@ -74,4 +74,8 @@ void os_yield(void);
 void os_write_error(const char *text, size_t n);
 _Noreturn void os_abort(void);
 
+/* Calls that preload/ passes on for the program. */
+enum os_passed { OS_mprotect, OS_mlock, OS_mlock2, OS_mbind, OS_prctl };
+long os_call(enum os_passed call, long a, long b, long c, long d, long e, long f);
+
 #endif

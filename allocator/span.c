@@ -3,9 +3,10 @@
 
 #include <numaif.h>
 
-#define TABLE_UNITS   512u /* whose descriptors are mapped at once: 64 KiB of them */
-#define COMMIT_UNITS  32u  /* 2 MiB: the least that becomes writable at once */
-#define SEARCH_EFFORT 8	   /* spans looked at in a bin where some are too short */
+#define TABLE_UNITS    512u /* whose descriptors are mapped at once: 64 KiB of them */
+#define COMMIT_UNITS   32u  /* 2 MiB: the least that becomes writable at once */
+#define OBSERVE_POLICY (5 /* MPOL_PREFERRED_MANY */ | 1 << 13 /* MPOL_F_NUMA_BALANCING */)
+#define SEARCH_EFFORT  8 /* spans looked at in a bin where some are too short */
 
 unsigned span_bin_of(size_t n)
 {
@@ -160,11 +161,31 @@ static bool map_table(struct window *w, size_t to)
 	return true;
 }
 
+/*
+ * Placement observe: 1 chunk of 2 MiB in w->observe prefers its node as the others do, but stays
+ * visible to NUMA balancing, which reports remote access and, as the node is the only one asked
+ * for, moves nothing.  A kernel that refuses the combination (before 6.x) leaves it home.
+ */
+static void window_observe(const struct window *w, char *at, size_t bytes)
+{
+	size_t chunk = COMMIT_UNITS << UNIT_SHIFT;
+
+	for (size_t i = 0; i < bytes; i += chunk) {
+		uintptr_t index = ((uintptr_t)at + i) / chunk;
+
+		if (index * 0x9e3779b97f4a7c15u % w->observe == 0)
+			os_set_policy(at + i, min_size(chunk, bytes - i), OBSERVE_POLICY, w->node);
+	}
+}
+
 /* What a fresh mapping of the window wants besides. */
 static void window_dress(const struct window *w, void *at, size_t bytes)
 {
-	if (w->policy >= 0)
+	if (w->policy >= 0 && !topology.silent) {
 		os_set_policy(at, bytes, w->policy, w->node);
+		if (w->observe)
+			window_observe(w, at, bytes);
+	}
 	if (w->no_huge)
 		os_no_huge(at, bytes);
 }

@@ -16,9 +16,10 @@ struct topology {
 	unsigned count;
 	bool guarded; /* more than one node: malloc compares where it runs */
 	bool simulated;
-	bool silent;	    /* seccomp: no question about placement is asked */
-	bool follow;	    /* numactl gave the task a policy, and it wins */
-	bool where_unknown; /* no rseq: each slow call asks where it runs */
+	_Atomic bool filtered; /* a seccomp filter was, or is about to be, installed since start */
+	_Atomic bool silent;   /* seccomp: no question about placement is asked */
+	bool follow;	       /* numactl gave the task a policy, and it wins */
+	bool where_unknown;    /* no rseq: each slow call asks where it runs */
 	int16_t number[NODE_MAX];
 	uint8_t home[OS_NODE_BITS];	   /* node number -> index */
 	uint8_t order[NODE_MAX][NODE_MAX]; /* order[i][0] = i, then by distance */

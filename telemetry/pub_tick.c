@@ -163,7 +163,7 @@ cold static struct state *start(void)
 
 	if (atomic_exchange_explicit(&starting, 1, memory_order_acquire))
 		return NULL;
-	if (tunables.telemetry && !topology.silent && !getauxval(AT_SECURE)) {
+	if (tunables.telemetry && !topology.filtered && !getauxval(AT_SECURE)) {
 		s = pub_map_private(os_page_size);
 		if (s && pub_wipe_on_fork(s, os_page_size) < 0) {
 			pub_unmap(s, os_page_size);
@@ -184,6 +184,8 @@ cold void telemetry_tick_due(uint64_t now_ms)
 
 	if (!s || atomic_exchange_explicit(&s->busy, 1, memory_order_acquire))
 		return;
+	if (topology.filtered && !atomic_load_explicit(&s->words.live, memory_order_relaxed))
+		set_next(&s->words, NEVER); /* a file's calls may be killed now */
 	/* Another thread may have ticked between the look and the lock. */
 	if (now_ms >= atomic_load_explicit(&s->words.next_ms, memory_order_relaxed))
 		tick(s, now_ms);
@@ -209,7 +211,7 @@ __attribute__((destructor)) static void telemetry_exit(void)
 	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
 	struct state *s = (struct state *)w;
 
-	if (w == &nothing || atomic_load_explicit(&w->live, memory_order_relaxed) == NULL ||
+	if (w == &nothing || topology.filtered || atomic_load_explicit(&w->live, memory_order_relaxed) == NULL ||
 	    s->files.pid != pub_pid())
 		return;
 	set_next(w, NEVER);
