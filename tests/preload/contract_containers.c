@@ -134,6 +134,16 @@ static void kill_in_main_first(void)
 	exercise(50, 2);
 }
 
+/* Until after the age at which a process publishes: nothing new may be tried by then. */
+static void kill_in_main_long(void)
+{
+	uint64_t end = now_ms() + 2500;
+
+	filter_all_but(SECCOMP_RET_KILL_PROCESS, steady_calls, STEADY_CALLS);
+	while (now_ms() < end)
+		exercise(1, end);
+}
+
 static void *sandboxed(void *gate)
 {
 	pthread_barrier_wait(gate);
@@ -332,6 +342,7 @@ const struct test tests[] = {
     {.name = "killed_numa_calls", .run = work, .before = kill_numa},
     {.name = "killed_in_main", .run = kill_in_main},
     {.name = "killed_in_main_first", .run = kill_in_main_first},
+    {.name = "killed_in_main_long", .run = kill_in_main_long},
     {.name = "killed_in_threads", .run = kill_in_threads},
     {.name = "no_proc_sys_shm", .run = work, .before = no_proc_sys_shm},
     {.name = "no_proc", .run = work, .before = no_proc},

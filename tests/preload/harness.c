@@ -197,8 +197,8 @@ static void show_stacks(pid_t pid)
 	if (!getenv("TEST_GDB"))
 		return;
 	snprintf(command, sizeof(command),
-		 "gdb -batch -p %d -ex 'thread apply all bt 12' 2>/dev/null | grep '^[#T]' | sed "
-		 "'s/^/# /'",
+		 "for p in $(pgrep -g %d); do gdb -batch -p $p -ex 'thread apply all bt 12' "
+		 "2>/dev/null | grep '^[#T]' | sed 's/^/# /'; done",
 		 pid);
 	fflush(stdout);
 	if (system(command) < 0)
