@@ -221,9 +221,15 @@ static void replay_looks(struct cmp_document *d)
 		if (!cmp_judge_undecided(&d->report) || pairs == n)
 			break;
 	}
-	for (int m = 0; m < CMP_M_COUNT; m++)
+}
+
+/* A limit on what some run lacks is open for ever; that is said. */
+static void note_unmeasured(struct cmp_document *d)
+{
+	for (int m = 0; m < CMP_M_COUNT && d->report.pairs; m++)
 		if (d->plan.threshold[m].judged && !d->report.m[m].present)
-			cmp_note(d, "%s was not measured in every run", cmp_metrics[m].name);
+			cmp_note(d, "%s was not measured in every run of both sides",
+				 cmp_metrics[m].name);
 }
 
 static int run_replay(struct cmp_document *d, const struct cmp_options *o,
@@ -293,11 +299,12 @@ static int write_one(const struct cmp_document *d, const struct cmp_options *o, 
 }
 
 /* Writes all forms that were asked for; returns the exit status. */
-static int finish(const struct cmp_document *d, const struct cmp_options *o)
+static int finish(struct cmp_document *d, const struct cmp_options *o)
 {
 	int status = cmp_exit_status(d);
 	bool told = o->wanted[CMP_TABLE] && !o->file[CMP_TABLE];
 
+	note_unmeasured(d);
 	if (d->problem.what[0] && !told)
 		cmd_fail(0, NAME, "%s", d->problem.what);
 	for (int i = 0; i < CMP_FORMATS; i++) {

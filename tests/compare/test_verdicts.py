@@ -226,7 +226,8 @@ def what_one_side_alone_can_tell_is_shown():
     _, text = replay(both, raw=True)
     assert ["fragmentation", "-", "4.00", "%", "-"] in [x.split() for x in text.splitlines()], text
     # A limit on it is not passed by silence ...
-    assert replay(both, "--fail-over", "fragmentation=5%")[0] == 6
+    code, out = replay(both, "--fail-over", "fragmentation=5%")
+    assert code == 6 and any("fragmentation" in note for note in out["notes"]), out["notes"]
     # ... but is judged where both sides have it.
     for now, expected in ((3, 0), (9, 1)):
         two = experiment(rows(ladder_any_new=3), rows(ladder_any_new=now), rows(ladder_any_new=3))

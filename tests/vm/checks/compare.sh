@@ -52,4 +52,6 @@ for side in before after; do
 done
 [ -z "$(ls -d /sys/fs/cgroup/numaslab-compare.* 2>/dev/null)" ]
 ok $? "no cgroup stays behind"
+echo -memory >/sys/fs/cgroup/cgroup.subtree_control
+umount /sys/fs/cgroup
 exit 0
