@@ -112,7 +112,7 @@ struct reader_files {
 };
 
 /*
- * The files in NUMASLAB_DIR if it is set, in this user's directory, and for root in every user's.
+ * The files in NUMASLAB_DIR if it is set, else in every user's directory that we may read.
  * False: no memory.  Directories that are links, or not their user's, are passed over.
  */
 bool reader_find_all(struct reader_files *files);

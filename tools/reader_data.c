@@ -210,6 +210,21 @@ static void load_entry(const struct reader *r, const struct ring_entry *e, struc
 	}
 }
 
+/*
+ * 5.  With a pin, 0 may mean that the writer is between b and d and about to hand the entry back;
+ * a writer that stopped just there makes it a lost one.
+ */
+static bool is_still(const struct reader *r, const struct ring_entry *e, uint64_t n)
+{
+	uint64_t seen = ring_load(&e->generation);
+
+	for (int tries = 0; r->pins && seen == 0 && tries < STILL_TRIES; tries++) {
+		caa_cpu_relax();
+		seen = ring_load(&e->generation);
+	}
+	return seen == n;
+}
+
 static void load_point(struct reader *r, uint64_t n, struct reader_history *h)
 {
 	const struct ring_entry *e =
@@ -223,7 +238,7 @@ static void load_point(struct reader *r, uint64_t n, struct reader_history *h)
 		load_entry(r, e, p); /* 4 */
 		p->entry = n;
 		cmm_smp_rmb();
-		if (ring_load(&e->generation) == n) /* 5 */
+		if (is_still(r, e, n)) /* 5 */
 			h->count++;
 		else
 			h->overtaken++;

@@ -115,7 +115,7 @@ bool reader_find_all(struct reader_files *files)
 	const char *own = getenv("NUMASLAB_DIR");
 
 	memset(files, 0, sizeof *files);
-	return (!own || *own != '/' || add_dir(files, own, -1)) && add_all_users(files);
+	return own && *own == '/' ? add_dir(files, own, -1) : add_all_users(files);
 }
 
 bool reader_find_pid(struct reader_files *files, int pid)
@@ -248,5 +248,5 @@ size_t reader_remove_dead(void)
 	char path[64];
 
 	snprintf(path, sizeof path, SHM "/" DIR_PREFIX "%u", (unsigned)geteuid());
-	return (own && *own == '/' ? remove_dead_in(own) : 0) + remove_dead_in(path);
+	return remove_dead_in(own && *own == '/' ? own : path);
 }

@@ -4,7 +4,7 @@ TM_WRITER := $(wildcard telemetry/pub_*.c) allocator/os.c allocator/tunables.c t
 TM_READER := $(READER_SRC) tools/machine.c tools/text.c
 TM_HEADERS := $(wildcard telemetry/*.h tools/reader*.h tests/telemetry/*.h allocator/*.h)
 
-TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_stress $(TM)/test_steps
+TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_interleave $(TM)/test_stress $(TM)/test_steps
 TEST_BINS += $(TM_UNITS) $(TM)/test_stress_tsan
 SUITES    += $(TM_UNITS) "$(TM)/test_stress_tsan 20000 2000" tests/telemetry/test_model.sh
 
@@ -15,3 +15,9 @@ $(TM)/test_%: tests/telemetry/test_%.c $(TM_WRITER) $(TM_READER) $(TM_HEADERS)
 $(TM)/test_stress_tsan: tests/telemetry/test_stress.c $(TM_WRITER) $(TM_READER) $(TM_HEADERS)
 	@mkdir -p $(@D)
 	gcc $(CFLAGS_ALL) -O1 -fsanitize=thread -Wno-tsan $< $(TM_WRITER) $(TM_READER) -pthread -o $@
+
+TEST_BINS += $(TM)/actor
+SUITES    += tests/telemetry/test_files.py
+$(TM)/actor: tests/telemetry/actor.c preload/numaslab.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -O1 $< -pthread -o $@

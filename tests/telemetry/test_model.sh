@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The model of the ring's protocol holds, and each mutant of it is found out.
+# The models of the ring and of the mirror hold, and each mutant of it is found out.
 if ! command -v spin >/dev/null; then
 	echo "1..0 # SKIP spin is not installed"
 	exit 0
 fi
-model=$(realpath "$(dirname "$0")/ring.pml")
+here=$(realpath "$(dirname "$0")")
+model=$here/ring.pml
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
@@ -42,5 +43,9 @@ check found "mutant: the writer does not look again" -DNO_D
 check found "mutant: the write barrier left out" -DNO_WMB
 check found "mutant: stuck, the reader does not look at the end" -DSTUCK -DNO_5
 check found "mutant: stuck, the generation is not taken away first" -DSTUCK -DNO_B
+model=$here/mirror.pml
+check held "the mirror is exact when all who changed a counter are done"
+check found "mutant: the mirror's barrier left out" -DNO_FENCE
+check found "mutant: the mirror does not look again" -DNO_LOOK
 echo "1..$count"
 exit $failed

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two sides interleaved at each instruction: one is run with the trap flag set, and at its k-th
+ * instruction the other runs as a whole, for each k.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "telemetry/pub.h"
+#include "tests/telemetry/fake.h"
+#include "tests/telemetry/tap.h"
+#include "tools/reader_internal.h"
+
+#if !defined(__x86_64__)
+int main(void)
+{
+	puts("1..0 # SKIP the trap flag is known on x86-64 only");
+	return 0;
+}
+#else
+
+#define TRAP_FLAG 0x100
+#define STRIDE_K  7 /* instructions between two places; prime, so that loops are hit everywhere */
+#define ENTRIES	  8u
+#define STRIDE	  (sizeof(struct ring_entry) + sizeof(struct ring_totals))
+
+static unsigned long at, trap_at;
+static bool happened;
+static void (*other)(void);
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	greg_t *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+
+	(void)number, (void)info;
+	if (at++ != trap_at)
+		return;
+	*flags &= ~(greg_t)TRAP_FLAG;
+	happened = true;
+	other();
+}
+
+/* Runs one() with two() inside at instruction k; false: one() is shorter. */
+static bool interleave(void (*one)(void), void (*two)(void), unsigned long k)
+{
+	at = 0;
+	trap_at = k;
+	happened = false;
+	other = two;
+	__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+	one();
+	__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+	return happened;
+}
+
+/* --- The mirror. --- */
+
+static void add_one(void)
+{
+	fake_add(0, 5, COUNT_used, 1);
+}
+
+static void add_two(void)
+{
+	fake_add(0, 5, COUNT_used, 2);
+}
+
+static void mirror(void)
+{
+	uint64_t *live = atomic_load(&telemetry_words->live);
+	unsigned long k = 0, wrong = 0;
+
+	if (!ok(live != NULL, "it publishes"))
+		return;
+	for (; interleave(add_one, add_two, k); k++)
+		wrong += ring_load(&live[5 * RING_ROW_WORDS + COUNT_used]) !=
+			 atomic_load(&pools[0].count[5][COUNT_used]);
+	ok(k > 20, "a change inside a change, at each of %lu instructions", k);
+	ok_equal((long long)wrong, 0, "the mirror is exact afterwards");
+}
+
+/* --- The ring. --- */
+
+static struct {
+	struct ring_header header;
+	char history[ENTRIES * STRIDE] cache_aligned;
+	struct ring_pin pins[RING_PINS];
+} ring;
+static struct ring_writer writer;
+static struct reader reader;
+static struct reader_history got;
+static uint64_t now;
+
+static void fill(struct ring_entry *e, void *data)
+{
+	(void)data;
+	for (uint64_t *w = (uint64_t *)e->pool; w < (uint64_t *)(e->pool + 1); w++)
+		ring_store(w, now);
+}
+
+static void write_entry(void)
+{
+	now++;
+	ring_write(&writer, now, fill, NULL);
+}
+
+static void write_lap(void)
+{
+	for (unsigned i = 0; i < 2 * ENTRIES; i++)
+		write_entry();
+}
+
+static void read_newest(void)
+{
+	reader_history(&reader, 0, 1, &got);
+}
+
+static void make_ring(bool pinned)
+{
+	memset(&ring, 0, sizeof ring);
+	writer = (struct ring_writer){.file = &ring.header,
+				      .history = ring.history,
+				      .pins = ring.pins,
+				      .pin_count = RING_PINS,
+				      .entries = ENTRIES,
+				      .stride = STRIDE,
+				      .populated = sizeof ring.history};
+	memset(&reader, 0, sizeof reader);
+	reader.fd = reader.pins_fd = -1;
+	reader.map = (char *)&ring.header;
+	reader.history = (struct ring_section){
+	    .offset = (uint64_t)(ring.history - (char *)&ring), .stride = STRIDE, .count = ENTRIES};
+	reader.pool_stride = sizeof(struct ring_totals);
+	reader.info.pools = 1;
+	reader.pins = pinned ? ring.pins : NULL;
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		reader.column[i] = (int)i;
+	now = 0;
+	write_lap();
+}
+
+static bool is_whole(const struct reader_point *p)
+{
+	bool good = p->pool[0].sum.used_bytes == p->time_ms;
+
+	for (unsigned i = 0; i < COUNTER_COUNT; i++)
+		good &= p->pool[0].sum.counter[i] == p->time_ms;
+	return good;
+}
+
+/* The writer goes round while a reader is in an entry. */
+static void lap_in_reader(bool pinned)
+{
+	unsigned long k = 0, pieces = 0, lost = 0;
+	bool first_kept = false;
+
+	make_ring(pinned);
+	for (; interleave(read_newest, write_lap, k); k += STRIDE_K) {
+		for (size_t i = 0; i < got.count; i++)
+			pieces += !is_whole(&got.point[i]);
+		lost += got.overtaken;
+		first_kept |= got.count == 1 && got.point[0].time_ms != now;
+	}
+	ok(k > 200, "%s pin: the writer goes round at places in %lu instructions of a reader",
+	   pinned ? "with a" : "without", k);
+	ok_equal((long long)pieces, 0, "what was returned is whole");
+	if (pinned) {
+		ok_equal((long long)lost, 0, "and nothing that it had pinned was overtaken");
+		ok(first_kept, "an entry was kept for it while the writer went on");
+	} else {
+		ok(lost > 10, "and what was overtaken was noticed (%lu times)", lost);
+	}
+}
+
+/* A reader comes and goes while the writer is at an entry; whole or nothing. */
+static void read_in_writer(bool pinned)
+{
+	unsigned long k = 0, pieces = 0;
+
+	make_ring(pinned);
+	for (; interleave(write_entry, read_newest, k); k += STRIDE_K)
+		for (size_t i = 0; i < got.count; i++)
+			pieces += !is_whole(&got.point[i]);
+	ok(k > 100, "%s pin: a reader at places in %lu instructions of the writer",
+	   pinned ? "with a" : "without", k);
+	ok_equal((long long)pieces, 0, "sees whole entries");
+}
+
+int main(void)
+{
+	char dir[] = "/tmp/numaslab-inter-XXXXXX", sub[64];
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+
+	if (!mkdtemp(dir))
+		return 1;
+	snprintf(sub, sizeof sub, "%s/files", dir);
+	sigaction(SIGTRAP, &action, NULL);
+	fake_init(1, sub);
+	telemetry_tick(1000);
+	mirror();
+	lap_in_reader(false);
+	lap_in_reader(true);
+	read_in_writer(false);
+	read_in_writer(true);
+	int status = tap_end();
+	fflush(stdout);
+	if (fork() == 0)
+		execlp("rm", "rm", "-r", dir, NULL);
+	return status;
+}
+#endif
