@@ -8,6 +8,7 @@
  */
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,11 @@ static inline int child_run(void (*fn)(const void *), const void *arg)
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		/* cmocka's handlers would go on with the parent's tests. */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		signal(SIGILL, SIG_DFL);
+		signal(SIGFPE, SIG_DFL);
 		alarm(300);
 		fn(arg);
 		fflush(stdout);

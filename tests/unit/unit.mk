@@ -91,4 +91,6 @@ $(eval $(call ut_suite,stress_fork,$(UT)/stress $(UT_LIB) 3000 fork))
 $(eval $(call ut_suite,stress_fork_nodes,$(UT)/stress $(UT_LIB) 3000 fork nodes))
 $(eval $(call ut_suite,stress_tsan,tests/unit/tsan $(UT)/stress_tsan))
 
+include tests/model/model.mk
+
 -include $(wildcard $(UT)/*/*.d $(UT)/*/*/*.d)
