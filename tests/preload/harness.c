@@ -158,6 +158,7 @@ static void start_child(const struct test *t, char *self, int report, int output
 	int null = open("/dev/null", O_RDONLY);
 
 	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a harness that is stopped leaves nothing behind */
 	setrlimit(RLIMIT_CORE, &none);
 	set_environment(t);
 	if (dup2(report, REPORT_FD) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0 ||
