@@ -21,3 +21,9 @@ SUITES    += tests/telemetry/test_files.py
 $(TM)/actor: tests/telemetry/actor.c preload/numaslab.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -O1 $< -pthread -o $@
+
+TEST_BINS += $(TM)/test_fuzz
+SUITES    += $(TM)/test_fuzz
+$(TM)/test_fuzz: tests/telemetry/test_fuzz.c $(TM_WRITER) $(TM_READER) $(TM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -fsanitize=address,undefined -fno-sanitize-recover=undefined $< $(TM_WRITER) $(TM_READER) -pthread -o $@
