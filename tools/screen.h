@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside the screen of top: screen_main.c has the state and the keys, screen_draw.c draws. */
+#ifndef NUMASLAB_SCREEN_H
+#define NUMASLAB_SCREEN_H
+
+#include "tools/screen_model.h"
+#include "tools/screen_rows.h"
+
+enum view { VIEW_PROCESSES, VIEW_NODES, VIEW_CLASSES };
+
+enum column {
+	COL_PID,
+	COL_NODE,
+	COL_SIZE,
+	COL_USED,
+	COL_HELD,
+	COL_FRAG,
+	COL_SLABS,
+	COL_PARTIAL,
+	COL_OWN,
+	COL_NODE_PARTIAL,
+	COL_NODE_NEW,
+	COL_ANY_PARTIAL,
+	COL_ANY_NEW,
+	COL_REMOTE_IN,
+	COL_REMOTE_OUT,
+	COL_MISPLACED,
+	COL_LARGE,
+	COL_OBJECTS,
+	COL_COMMAND,
+	COL_COUNT
+};
+
+struct screen {
+	enum view view;
+	int pid;	     /* of the views below the first */
+	int node;	     /* of VIEW_CLASSES; -1: all */
+	enum column sort[3]; /* for each view */
+	bool reverse;
+	bool totals; /* counts since the start instead of rates */
+	bool paused, dead, help, ascii, colours;
+	bool typing; /* the filter is being typed */
+	char filter[32];
+	size_t cursor, top; /* row under the cursor, first row shown */
+	int cursor_id;	    /* pid, node or size under the cursor: it stays when rows move */
+	double delay;
+	struct rows rows; /* of the view, sorted and filtered, as last drawn */
+	uint64_t drawn;	  /* serial of the model in them */
+};
+
+void draw_init(struct screen *s);
+/* Draws everything from the model (NULL: none yet). */
+void draw_all(struct screen *s, const struct model *m);
+
+/* Whether the view has the column, and its name. */
+bool column_is_in(enum column c, enum view v);
+const char *column_title(enum column c);
+
+/* The rows of the view: made, filtered, sorted; the cursor kept where it was. */
+void rows_for_view(struct screen *s, const struct model *m);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* The screen of numaslab top: its state, its keys, and the terminal given back whatever happens. */
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <ncursesw/curses.h>
+
+#include "tools/cmd.h"
+#include "tools/screen.h"
+
+#define POLL_MS 100
+
+static volatile sig_atomic_t asked_to_end;
+static struct termios terminal;
+
+static void on_end(int number)
+{
+	asked_to_end = number;
+}
+
+/* Raw: nothing of ncurses may be called here.  The normal screen, the cursor, no attributes. */
+static void on_crash(int number)
+{
+	static const char back[] = "\033[?1049l\033[?25h\033[0m\033[?1l\033>";
+
+	if (write(1, back, sizeof back - 1) < 0)
+		_exit(128 + number);
+	tcsetattr(0, TCSANOW, &terminal);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void catch_signals(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	static const int crashes[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};
+	struct sigaction end = {.sa_handler = on_end}, crash = {.sa_handler = on_crash};
+
+	tcgetattr(0, &terminal);
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		sigaction(ends[i], &end, NULL);
+	for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+		sigaction(crashes[i], &crash, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* --- Keys. --- */
+
+static void sort_by(struct screen *s, int step)
+{
+	enum column *c = &s->sort[s->view];
+
+	do
+		*c = (enum column)(((int)*c + step + COL_COUNT) % COL_COUNT);
+	while (!column_is_in(*c, s->view));
+}
+
+static void go_in(struct screen *s)
+{
+	if (s->rows.count == 0 || s->view == VIEW_CLASSES)
+		return;
+	if (s->view == VIEW_PROCESSES) {
+		s->pid = s->cursor_id;
+		s->view = VIEW_NODES;
+		model_set_spark(s->pid);
+	} else {
+		s->node = s->cursor_id;
+		s->view = VIEW_CLASSES;
+	}
+	s->cursor = s->top = 0;
+	s->cursor_id = -2;
+}
+
+static void go_back(struct screen *s)
+{
+	if (s->view == VIEW_PROCESSES) {
+		*s->filter = 0;
+		return;
+	}
+	s->cursor_id = s->view == VIEW_CLASSES ? s->node : s->pid;
+	s->view = s->view == VIEW_CLASSES ? VIEW_NODES : VIEW_PROCESSES;
+	s->node = -1;
+	s->top = 0;
+	if (s->view == VIEW_PROCESSES)
+		model_set_spark(0);
+}
+
+static void move_cursor(struct screen *s, long by)
+{
+	long to = (long)s->cursor + by, last = (long)s->rows.count - 1;
+
+	s->cursor = (size_t)(to < 0 ? 0 : to > last ? (last < 0 ? 0 : last) : to);
+	s->cursor_id = -2; /* the row, not what was in it */
+}
+
+static void type_filter(struct screen *s, int key)
+{
+	size_t n = strlen(s->filter);
+
+	if (key == '\n' || key == KEY_ENTER) {
+		s->typing = false;
+	} else if (key == 27) {
+		s->typing = false;
+		*s->filter = 0;
+	} else if ((key == KEY_BACKSPACE || key == 127 || key == 8) && n) {
+		s->filter[n - 1] = 0;
+	} else if (key >= ' ' && key < 127 && n + 1 < sizeof s->filter) {
+		s->filter[n] = (char)key;
+		s->filter[n + 1] = 0;
+	}
+}
+
+static void change_delay(struct screen *s, double factor)
+{
+	double delay = s->delay * factor;
+
+	s->delay = delay < 0.1 ? 0.1 : delay > 3600 ? 3600 : delay;
+	model_set_delay(s->delay);
+}
+
+/* While paused we stay in the read-side section: the model stays, the collector waits for us. */
+static void pause_or_go_on(struct screen *s)
+{
+	s->paused = !s->paused;
+	if (s->paused)
+		model_lock();
+	else
+		model_unlock();
+}
+
+/* False: the end. */
+static bool take_key(struct screen *s, int key)
+{
+	if (s->typing) {
+		type_filter(s, key);
+		return true;
+	}
+	if (s->help) {
+		s->help = false;
+		return key != 'q' && key != KEY_F(10);
+	}
+	switch (key) {
+	case 'q':
+	case KEY_F(10):
+		return false;
+	case 'h':
+	case '?':
+	case KEY_F(1):
+		s->help = true;
+		break;
+	case KEY_UP:
+	case 'k':
+		move_cursor(s, -1);
+		break;
+	case KEY_DOWN:
+	case 'j':
+		move_cursor(s, 1);
+		break;
+	case KEY_PPAGE:
+		move_cursor(s, -(LINES - 5));
+		break;
+	case KEY_NPAGE:
+		move_cursor(s, LINES - 5);
+		break;
+	case KEY_HOME:
+		move_cursor(s, -1000000);
+		break;
+	case KEY_END:
+		move_cursor(s, 1000000);
+		break;
+	case '\n':
+	case KEY_ENTER:
+	case KEY_RIGHT:
+		go_in(s);
+		break;
+	case 27:
+	case KEY_LEFT:
+	case KEY_BACKSPACE:
+	case 127:
+		go_back(s);
+		break;
+	case KEY_F(6):
+	case '>':
+		sort_by(s, 1);
+		break;
+	case '<':
+		sort_by(s, -1);
+		break;
+	case 'I':
+		s->reverse = !s->reverse;
+		break;
+	case KEY_F(4):
+	case '\\':
+		s->typing = s->view == VIEW_PROCESSES;
+		break;
+	case 't':
+		s->totals = !s->totals;
+		break;
+	case 'x':
+		s->dead = !s->dead;
+		model_set_dead(s->dead);
+		break;
+	case 'Z':
+	case ' ':
+		pause_or_go_on(s);
+		break;
+	case '+':
+		change_delay(s, 0.5);
+		break;
+	case '-':
+		change_delay(s, 2);
+		break;
+	default:
+		break;
+	}
+	return true;
+}
+
+static void run(struct screen *s, long ticks)
+{
+	uint64_t last = 0;
+	bool again = true; /* something changed but the model */
+
+	while (!asked_to_end) {
+		const struct model *m = model_lock();
+
+		if (again || (m && m->serial != s->drawn))
+			draw_all(s, m);
+		last = m ? m->serial : 0;
+		model_unlock();
+		if (ticks && last >= (uint64_t)ticks)
+			return;
+		int key = getch();
+		again = key != ERR;
+		if (key != ERR && !take_key(s, key))
+			return;
+	}
+}
+
+int top_screen(const struct top_options *o)
+{
+	struct screen s = {
+	    .node = -1, .cursor_id = -2, .delay = o->delay, .sort = {COL_HELD, COL_NODE, COL_HELD}};
+
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C");
+	catch_signals();
+	if (!newterm(NULL, stdout, stdin))
+		return cmd_fail(STATUS_UNABLE, "top",
+				"this terminal is not known (TERM); -b writes lines");
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	set_escdelay(25);
+	timeout(POLL_MS);
+	curs_set(0);
+	draw_init(&s);
+	bool started = model_start(o);
+	if (started) {
+		run(&s, o->ticks);
+		if (s.paused)
+			model_unlock();
+		model_stop();
+	}
+	endwin();
+	rows_free(&s.rows);
+	if (!started)
+		return cmd_fail(STATUS_UNABLE, "top", "no thread for the collector");
+	return asked_to_end && asked_to_end != SIGINT ? 128 + asked_to_end : STATUS_DONE;
+}

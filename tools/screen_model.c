@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/screen_model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <urcu.h>
+
+static struct model *shared;
+static pthread_t thread;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+static bool stopping, dead;
+static int spark_pid;
+static double delay;
+static const struct top_options *options;
+
+static void *copy_of(const void *from, size_t size)
+{
+	void *to = malloc(size ? size : 1);
+
+	if (to)
+		memcpy(to, from, size);
+	return to;
+}
+
+static bool copy_snapshot(struct reader_snapshot *to, const struct reader_snapshot *from)
+{
+	*to = *from;
+	if (!from->pool)
+		return true;
+	to->pool = copy_of(from->pool, from->pools * sizeof *from->pool);
+	to->class_size = copy_of(from->class_size, from->classes * sizeof *from->class_size);
+	to->count = copy_of(from->count, (size_t)from->pools * from->classes * sizeof *from->count);
+	return to->pool && to->class_size && to->count;
+}
+
+static void model_free(struct model *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < m->set.count; i++) {
+		free((void *)m->set.process[i].info);
+		reader_snapshot_free(&m->set.process[i].now);
+		reader_snapshot_free(&m->set.process[i].before);
+	}
+	free(m->set.process);
+	free(m);
+}
+
+static struct model *model_copy(const struct process_set *set)
+{
+	struct model *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return NULL;
+	m->set = *set;
+	m->set.count = 0;
+	m->set.process = calloc(set->count + 1, sizeof *m->set.process);
+	for (size_t i = 0; m->set.process && i < set->count; i++) {
+		const struct process *from = &set->process[i];
+		struct process *to = &m->set.process[m->set.count++];
+
+		to->info = copy_of(from->info, sizeof *from->info);
+		if (!to->info || !copy_snapshot(&to->now, &from->now) ||
+		    !copy_snapshot(&to->before, &from->before)) {
+			model_free(m);
+			return NULL;
+		}
+	}
+	return m;
+}
+
+/* The history of one process, also of the time before we looked, thinned to what fits. */
+static void take_spark(struct spark *s, const struct process_set *set, int pid)
+{
+	struct reader_history h = {0};
+	struct process *p = NULL;
+
+	for (size_t i = 0; i < set->count; i++)
+		if (set->process[i].info->pid == pid)
+			p = &set->process[i];
+	if (!p || reader_history(p->reader, 0, 4096, &h) != READER_OK || h.count == 0) {
+		reader_history_free(&h);
+		return;
+	}
+	s->pid = pid;
+	s->count = h.count < SPARK_POINTS ? h.count : SPARK_POINTS;
+	s->span_ms = h.point[h.count - 1].time_ms - h.point[0].time_ms;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct reader_point *at = &h.point[(i + 1) * h.count / s->count - 1];
+
+		for (unsigned k = 0; k < h.pools; k++) {
+			const struct reader_counts *c = &at->pool[k].sum;
+
+			if (at->pool[k].node < 0)
+				continue;
+			s->used[i] += c->used_bytes;
+			s->held[i] += c->counter[COUNT_held];
+			s->made[i] += c->counter[COUNT_node_new] + c->counter[COUNT_any_new];
+		}
+	}
+	for (size_t i = s->count; i-- > 1;)
+		s->made[i] -= s->made[i - 1] < s->made[i] ? s->made[i - 1] : s->made[i];
+	s->made[0] = 0;
+	reader_history_free(&h);
+}
+
+static void publish(struct model *m)
+{
+	struct model *old = shared;
+
+	rcu_assign_pointer(shared, m);
+	if (old) {
+		synchronize_rcu();
+		model_free(old);
+	}
+}
+
+/* Until the next look is due, or sooner if something is wanted. */
+static void wait_for(struct timespec *next)
+{
+	next->tv_sec += (time_t)delay;
+	next->tv_nsec += (long)(fmod(delay, 1) * 1e9);
+	if (next->tv_nsec >= 1000000000) {
+		next->tv_nsec -= 1000000000;
+		next->tv_sec++;
+	}
+	if (!stopping && pthread_cond_timedwait(&wake, &lock, next) != ETIMEDOUT)
+		clock_gettime(CLOCK_MONOTONIC, next);
+}
+
+static void *collect(void *arg)
+{
+	struct process_set set = {0};
+	struct timespec next;
+	uint64_t serial = 0;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	pthread_mutex_lock(&lock);
+	while (!stopping) {
+		bool want_dead = dead;
+		int want_spark = spark_pid;
+
+		pthread_mutex_unlock(&lock);
+		process_set_look(&set, options->pids, options->pid_count, want_dead);
+		struct model *m = model_copy(&set);
+		if (m) {
+			m->serial = ++serial;
+			if (want_spark)
+				take_spark(&m->spark, &set, want_spark);
+			publish(m);
+		}
+		pthread_mutex_lock(&lock);
+		wait_for(&next);
+	}
+	pthread_mutex_unlock(&lock);
+	process_set_free(&set);
+	return NULL;
+}
+
+bool model_start(const struct top_options *o)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+
+	options = o;
+	delay = o->delay;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&wake, &attr);
+	rcu_register_thread();
+	/* Signals are the screen's. */
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	sigdelset(&all, SIGSEGV);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	bool good = pthread_create(&thread, NULL, collect, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return good;
+}
+
+void model_stop(void)
+{
+	pthread_mutex_lock(&lock);
+	stopping = true;
+	pthread_cond_signal(&wake);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	publish(NULL);
+	rcu_unregister_thread();
+}
+
+const struct model *model_lock(void)
+{
+	rcu_read_lock();
+	return rcu_dereference(shared);
+}
+
+void model_unlock(void)
+{
+	rcu_read_unlock();
+}
+
+static void set_and_wake(void)
+{
+	pthread_cond_signal(&wake);
+	pthread_mutex_unlock(&lock);
+}
+
+void model_set_dead(bool want)
+{
+	pthread_mutex_lock(&lock);
+	dead = want;
+	set_and_wake();
+}
+
+void model_set_spark(int pid)
+{
+	pthread_mutex_lock(&lock);
+	spark_pid = pid;
+	set_and_wake();
+}
+
+void model_set_delay(double seconds)
+{
+	pthread_mutex_lock(&lock);
+	delay = seconds;
+	set_and_wake();
+}

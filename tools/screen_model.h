@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the screen draws: made by a collector thread, handed over by RCU (liburcu), never changed
+ * afterwards.  The screen reads it between model_lock() and model_unlock() and never waits for the
+ * collector; old models are freed after a grace period.
+ */
+#ifndef NUMASLAB_SCREEN_MODEL_H
+#define NUMASLAB_SCREEN_MODEL_H
+
+#include "tools/cmd_top.h"
+#include "tools/reader_set.h"
+
+#define SPARK_POINTS 240
+
+struct spark {
+	int pid; /* whose; 0: nobody's */
+	size_t count;
+	uint64_t span_ms; /* from the first point to the last */
+	uint64_t used[SPARK_POINTS], held[SPARK_POINTS], made[SPARK_POINTS]; /* made: new slabs */
+};
+
+struct model {
+	uint64_t serial;	/* of the look, from 1 */
+	struct process_set set; /* copies: no reader, no path */
+	struct spark spark;
+};
+
+/* Starts the collector; false: no thread, no memory. */
+bool model_start(const struct top_options *o);
+void model_stop(void);
+
+/* The newest model, NULL before the first; between lock and unlock only. */
+const struct model *model_lock(void);
+void model_unlock(void);
+
+/* What the collector shall do from its next look on. */
+void model_set_dead(bool dead); /* show those that ended, too */
+void model_set_spark(int pid);	/* whose history to read */
+void model_set_delay(double seconds);
+
+#endif
