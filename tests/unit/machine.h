@@ -24,6 +24,7 @@ static inline void machine_boot(const char *variable)
 	fake.envp = envp;
 	fake_here = fake.node[0].number;
 	CHECK(alloc_boot(), "boot");
+	alloc_open_fast_paths();
 	/* Where the kernel would say where we run. */
 	if (topology.guarded)
 		layout.where_offset =

@@ -140,6 +140,7 @@ static bool start(void)
 	fake.envp = envp;
 	fake_here = 0;
 	if (alloc_boot()) {
+		alloc_open_fast_paths();
 		if (topology.guarded)
 			layout.where_offset =
 			    (const char *)&fake_here - (const char *)__builtin_thread_pointer();

@@ -132,8 +132,6 @@ static void machine_breathes(const struct plan *p)
 		node_grow(i, (long)pick(500));
 	else if (free > 0)
 		fake.node[i].pages -= (long)pick((unsigned)free + 1);
-	else if (fake.node[i].cache == 0 && pick(4) == 0)
-		fake.node[i].cache = 100, fake.node[i].pages += 100;
 }
 
 static void use(const struct plan *p, unsigned rounds)

@@ -55,14 +55,22 @@ $(UT_MUTANT): $(LIB_SRC:%.c=$(BUILD)/mutant/%.o) preload/exports.map
 
 # The allocator under ThreadSanitizer, linked in (a preloaded one would be the sanitizer's own).
 # Small windows: the sanitizer leaves little address space.
-UT_TSAN := $(patsubst $(UT)/lib/%,$(UT)/tsan/%,$(UT_ALLOC))
+UT_TSAN := $(patsubst $(UT)/lib/%,$(UT)/tsan/%,$(UT_ALLOC)) $(UT)/tsan/preload/boot.o
 TEST_BINS += $(UT)/stress_tsan
 # (An access relative to %fs would be checked as if its offset were an address.)
-UT_TSAN_FLAGS = $(UT_FLAGS) -fsanitize=thread -fPIE -U__SEG_FS
+UT_TSAN_FLAGS = $(UT_FLAGS) -Wno-tsan -fsanitize=thread -fPIE -U__SEG_FS
 $(UT)/tsan/preload/preload.o: preload/preload.c tests/unit/rename.h tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) $(UT_RENAME) -MMD -MP -c -o $@ $<
 $(UT)/tsan/%.o: %.c tests/unit/unit.mk
+	@mkdir -p $(@D)
+	$(CC) $(UT_TSAN_FLAGS) -MMD -MP -c -o $@ $<
+# Where the windows are placed the sanitizer has its shadow: they go to the low range it leaves to programs.
+$(UT)/tsan/node.c: allocator/node.c tests/unit/unit.mk
+	@mkdir -p $(@D)
+	sed -e 's/^\(#define WINDOWS_LOWEST\).*/\1 ((uint64_t)64 << 30)/' \
+	    -e 's/^\(#define WINDOWS_HIGHEST\).*/\1 ((uint64_t)1 << 40)/' $< >$@
+$(UT)/tsan/allocator/node.o: $(UT)/tsan/node.c
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) -MMD -MP -c -o $@ $<
 $(UT)/tsan/allocator/heap.o: UT_TSAN_FLAGS += -Dpthread_key_create=tsan_key_create -Dpthread_setspecific=tsan_setspecific
