@@ -211,6 +211,7 @@ static void libc_memory(void)
 	for (int i = 0; i < 200; i++) {
 		CHECK(asprintf(&text, "%0*d", i * 100 + 1, i) > 0);
 		text = realloc(text, strlen(text) + 100);
+		CHECK_EQ(strlen(text), i * 100 + 1);
 		free(text);
 		free(strdup("dup"));
 		free(strndup("dup", 2));

@@ -179,6 +179,13 @@ static void many_short_threads(void)
 		fail("9000 threads cost %d mappings", map_count() - maps);
 }
 
+static void *small_calls(void *unused)
+{
+	for (int i = 0; i < 200; i++)
+		free(malloc(i * 20));
+	return unused;
+}
+
 static void detached_threads(void)
 {
 	pthread_attr_t attr;
@@ -188,7 +195,7 @@ static void detached_threads(void)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	for (int i = 0; i < 3000; i++) {
-		while (pthread_create(&thread, &attr, first_calls, NULL))
+		while (pthread_create(&thread, &attr, small_calls, NULL))
 			sched_yield();
 		while (thread_count() > 20)
 			sched_yield();

@@ -40,3 +40,4 @@ $(PT)/inner/libinner.so: tests/preload/plugins/tls_plugin.c
 	@mkdir -p $(@D)
 	$(CC) $(PT_FLAGS) -fPIC -shared $< -o $@
 SUITES += tests/preload/programs
+SUITES += tests/preload/mutants
