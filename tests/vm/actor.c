@@ -387,27 +387,25 @@ static void ask_einval(char *arg)
 	check(!p && errno == EINVAL, "%s: node %ld: %p, errno %d", name, node, p, errno);
 }
 
+static void do_filter(char *arg)
+{
+	filter_here(arg);
+}
+
 static void act(const char *verb, char *arg)
 {
 	static const struct {
 		const char *verb;
 		void (*run)(char *arg);
 	} table[] = {
-	    {"new", do_new},
-	    {"big", do_big},
-	    {"on", do_on},
-	    {"fill", do_fill},
-	    {"free", do_free},
-	    {"until", do_until},
-	    {"do", do_command},
-	    {"policy", do_policy},
-	    {"mbind", do_mbind},
-	    {"want", ask_want},
-	    {"even", ask_even},
-	    {"agree", ask_agree},
-	    {"counters", ask_counters},
-	    {"nodes", ask_nodes},
-	    {"enomem", ask_enomem},
+	    {"new", do_new},	    {"big", do_big},
+	    {"on", do_on},	    {"fill", do_fill},
+	    {"free", do_free},	    {"until", do_until},
+	    {"do", do_command},	    {"policy", do_policy},
+	    {"mbind", do_mbind},    {"filter", do_filter},
+	    {"want", ask_want},	    {"even", ask_even},
+	    {"agree", ask_agree},   {"counters", ask_counters},
+	    {"nodes", ask_nodes},   {"enomem", ask_enomem},
 	    {"einval", ask_einval},
 	};
 
@@ -422,10 +420,8 @@ static void act(const char *verb, char *arg)
 		first_fresh = count;
 	else if (!strcmp(verb, "trim"))
 		malloc_trim(0);
-	else if (strcmp(verb, "filter"))
+	else
 		die("an actor's verb: %s", verb);
-	else if (filter_install(arg))
-		die("a seccomp filter: %m");
 }
 
 int main(int argc, char **argv)

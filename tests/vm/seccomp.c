@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	probe_start();
 	for (; i < argc - 1 && strchr(argv[i], '='); i++)
 		putenv(argv[i]);
-	if (filter_install(argv[1]))
+	if (filter_install(argv[1], SECCOMP_RET_KILL_PROCESS))
 		die("a seccomp filter: %m");
 	execvp(argv[i], argv + i);
 	die("%s: %m", argv[i]);
