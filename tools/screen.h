@@ -44,13 +44,17 @@ struct screen {
 	size_t cursor, top; /* row under the cursor, first row shown */
 	int cursor_id;	    /* pid, node or size under the cursor: it stays when rows move */
 	double delay;
-	struct rows rows; /* of the view, sorted and filtered, as last drawn */
-	uint64_t drawn;	  /* serial of the model in them */
+	const struct model *frozen; /* while paused */
+	struct rows rows;	    /* of the view, sorted and filtered, as last drawn */
+	uint64_t drawn;		    /* serial of the model in them */
 };
 
 void draw_init(struct screen *s);
 /* Draws everything from the model (NULL: none yet). */
 void draw_all(struct screen *s, const struct model *m);
+
+/* Up to NULL, for 80 columns and 24 lines. */
+extern const char *const help_lines[];
 
 /* Whether the view has the column, and its name. */
 bool column_is_in(enum column c, enum view v);

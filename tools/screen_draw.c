@@ -216,6 +216,24 @@ static void draw_row(const struct screen *s, int y, const struct row *r, unsigne
 	}
 }
 
+/* Below the nodes, where there was no room beside them. */
+static void draw_maps(const struct screen *s, int y, unsigned long set)
+{
+	int x = 0;
+
+	for (enum column c = 0; c < COL_COMMAND; c++)
+		x += set & 1ul << c ? width_of(c) : 0;
+	if (COLS - x > BAR_WIDTH || y >= LINES - 1)
+		return;
+	paint(s, DIM);
+	put(y++, 0, COLS, "Slabs by state: a active  p partial  f full  e empty");
+	for (size_t i = 0; i < s->rows.count && y < LINES - 1; i++, y++) {
+		paint(s, PLAIN);
+		mvprintw(y, 0, "%5d", s->rows.row[i].node);
+		draw_map(s, y, 7, COLS - 9, &s->rows.row[i]);
+	}
+}
+
 /* --- The lines above. --- */
 
 static void draw_spark(const struct screen *s, int y, const char *name, const uint64_t *value,
@@ -306,30 +324,6 @@ static int draw_process(const struct screen *s, const struct model *m)
 	return y;
 }
 
-static void draw_help(const struct screen *s)
-{
-	static const char *const lines[] = {
-	    "numaslab top: keys",
-	    "",
-	    "  Up Down PgUp PgDn Home End   move           Enter      into: nodes, size classes",
-	    "  Esc Backspace Left           back           Space Z    pause",
-	    "  F6 > <   sort by the next, the one before   I          reverse the order",
-	    "  F4 \\     filter by name or pid              t          per second, or totals",
-	    "  x        exited processes, too              + -        faster, slower",
-	    "  F1 h ?   this text                          F10 q      quit",
-	    "",
-	    "  USED  out to the program or ready in a thread   HELD  populated and not returned",
-	    "  FRAG% 1 - used/held                             MISPL slabs not where wanted",
-	    "  PART  slabs with room on their node's list      R.IN R.OUT  remote frees",
-	    "  Refills, in the order tried: OWN the heap's slabs; N.PART a partial slab of the",
-	    "  node; N.NEW a new slab there; A.PART, A.NEW the same on any node",
-	};
-
-	paint(s, PLAIN);
-	for (int i = 0; i < (int)(sizeof lines / sizeof *lines) && i < LINES - 1; i++)
-		put(i, 0, COLS, lines[i]);
-}
-
 static void draw_foot(const struct screen *s)
 {
 	char line[128];
@@ -351,7 +345,9 @@ void draw_all(struct screen *s, const struct model *m)
 
 	erase();
 	if (s->help) {
-		draw_help(s);
+		paint(s, PLAIN);
+		for (int i = 0; help_lines[i] && i < LINES - 1; i++)
+			put(i, 0, COLS, help_lines[i]);
 		draw_foot(s);
 		refresh();
 		return;
@@ -369,6 +365,8 @@ void draw_all(struct screen *s, const struct model *m)
 		s->top = s->cursor - room + 1;
 	for (size_t i = 0; i < room && s->top + i < s->rows.count; i++)
 		draw_row(s, y + (int)i, &s->rows.row[s->top + i], set, s->top + i == s->cursor);
+	if (s->view == VIEW_NODES)
+		draw_maps(s, y + (int)s->rows.count + 1, set);
 	if (m && m->set.count == 0 && s->view == VIEW_PROCESSES) {
 		paint(s, DIM);
 		put(y + 1, 2, COLS - 2,

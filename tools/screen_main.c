@@ -127,7 +127,7 @@ static void pause_or_go_on(struct screen *s)
 {
 	s->paused = !s->paused;
 	if (s->paused)
-		model_lock();
+		s->frozen = model_lock();
 	else
 		model_unlock();
 }
@@ -228,6 +228,8 @@ static void run(struct screen *s, long ticks)
 	while (!asked_to_end) {
 		const struct model *m = model_lock();
 
+		if (s->paused)
+			m = s->frozen; /* a newer one may have been put in its place */
 		if (again || (m && m->serial != s->drawn))
 			draw_all(s, m);
 		last = m ? m->serial : 0;

@@ -27,3 +27,5 @@ SUITES    += $(TM)/test_fuzz
 $(TM)/test_fuzz: tests/telemetry/test_fuzz.c $(TM_WRITER) $(TM_READER) $(TM_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -fsanitize=address,undefined -fno-sanitize-recover=undefined $< $(TM_WRITER) $(TM_READER) -pthread -o $@
+
+SUITES += tests/telemetry/test_screen.py

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The screen of numaslab top, looked at in tmux: 80x24 and 200x60, keys, colours, endings."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.environ.get("BUILD", "build")
+LIB = os.path.abspath(f"{BUILD}/libnumaslab.so")
+TOOL = os.path.abspath(f"{BUILD}/numaslab")
+ACTOR = os.path.abspath(f"{BUILD}/tests/telemetry/actor")
+count = failed = server = 0
+
+
+def ok(good, name, *why):
+    global count, failed
+    count += 1
+    print(f"{'' if good else 'not '}ok {count} - {name}", flush=True)
+    if not good:
+        failed += 1
+        for line in "\n".join(str(w) for w in why).splitlines():
+            print("#", line)
+    return good
+
+
+def tmux(*args):
+    return subprocess.run(["tmux", "-L", f"numaslab-test-{os.getpid()}-{server}", *args], text=True, capture_output=True).stdout
+
+
+class Screen:
+    def __init__(self, directory, width=80, height=24, args="", env=""):
+        self.command = f"env NUMASLAB_DIR={directory} {env} {TOOL} top -d 0.3 {args}"
+        global server
+        tmux("kill-server")
+        server += 1  # the old one may still be at its end
+        tmux("-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height),
+             f"{self.command}; echo ended $?; stty -a; exec cat")
+
+    def keys(self, *names):
+        tmux("send-keys", *names)
+
+    def text(self, *args):
+        return tmux("capture-pane", "-p", *args)
+
+    def wait(self, pattern, seconds=10):
+        """The capture in which the pattern shows; the last one if it does not."""
+        end = time.monotonic() + seconds
+        while True:
+            text = self.text()
+            if re.search(pattern, text, re.M) or time.monotonic() > end:
+                return text
+            time.sleep(0.05)
+
+    def shows(self, pattern, name):
+        text = self.wait(pattern)
+        return ok(re.search(pattern, text, re.M), name, f"wanted: {pattern}", text)
+
+    def pid(self):
+        pids = subprocess.run(["pgrep", "-f", f"^{TOOL} top -d 0.3"], text=True,
+                              capture_output=True).stdout.split()
+        tty = tmux("display-message", "-p", "#{pane_tty}").strip()
+        for pid in pids:
+            try:
+                if os.readlink(f"/proc/{pid}/fd/0") == tty:
+                    return int(pid)
+            except OSError:
+                pass
+        return None
+
+
+class Actor:
+    def __init__(self, directory, **env):
+        self.process = subprocess.Popen(
+            [ACTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=dict(os.environ, LD_PRELOAD=LIB, NUMASLAB_DIR=directory, **env))
+        self.pid = int(self.process.stdout.readline())
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def load(self):
+        self.process.stdin.write("tick\n" * 200)
+        self.process.stdin.flush()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def small(directory):
+    s = Screen(directory)
+    s.shows("No process publishes yet", "without a process it waits, and says for what")
+    a = Actor(directory)
+    a.tell("alloc 20000 100")
+    a.load()
+    s.shows(rf"^ +{a.pid} .*actor$", "a process that comes is shown")
+    text = s.text()
+    lines = text.splitlines()
+    ok(lines[0].startswith("numaslab top") and "per second" in lines[0] and
+       lines[2].startswith("     PID") and lines[23].startswith("F1 Help") and
+       all(len(line) <= 80 for line in lines), "80x24: title, heads, keys at the bottom", text)
+    s.shows(rf"^ +{a.pid} +[\d.]+M +[\d.]+M ", "what it holds")
+    s.keys("h")
+    s.shows("numaslab top: keys", "h is help")
+    ok(all(len(line) < 80 for line in s.text().splitlines()), "which fits 80 columns")
+    s.keys("h")
+    s.wait("PID")
+    s.keys("Enter")
+    s.shows(rf"^{a.pid} actor +live +placement home", "Enter goes to its nodes")
+    s.shows(r"^ +held max [\d.]+M", "with the history of the time before, too")
+    s.shows(r"Slabs by state", "and a map of its slabs")
+    s.keys("Enter")
+    s.shows(r"size classes of node 0", "Enter again: its size classes")
+    s.shows(r"^ +112 ", "among them the one of 100 bytes")
+    s.keys("Escape")
+    s.wait("NODE")
+    s.keys("Escape")
+    s.shows(r"^ +PID", "Escape twice is back")
+    s.keys("t")
+    s.shows("totals", "t shows totals")
+    s.keys("t")
+    s.keys("F4")
+    s.wait("Filter:")
+    s.keys("zzz")
+    text = s.wait("Filter: zzz")
+    ok("Filter: zzz" in text and str(a.pid) not in text, "a filter hides what it does not match",
+       text)
+    s.keys("Escape")
+    s.shows(rf"{a.pid}", "Escape clears it")
+    s.keys("F6")
+    s.shows(r"\*FRAG%", "F6 sorts by the next column")
+    s.keys("Z")
+    first = s.wait("PAUSED")
+    time.sleep(1)
+    ok("PAUSED" in first and s.text().splitlines()[1:] == first.splitlines()[1:],
+       "Z pauses: nothing moves", first, s.text())
+    s.keys("Z")
+    a.kill()
+    s.shows("No process publishes yet", "a process that is killed goes")
+    s.keys("x")
+    s.shows(rf"{a.pid} .*\(exited\)", "x shows it as exited")
+    s.keys("q")
+    s.shows("ended 0", "q ends with 0")
+    ok(re.search(r"(?<!-)\becho\b", s.wait("echo")) and not re.search("-icanon", s.text()),
+       "and the terminal is as before", s.text())
+
+
+def wide(directory):
+    actors = [Actor(directory) for _ in range(3)]
+    actors.append(Actor(directory, NUMASLAB_TOPOLOGY="0:1G@0;1:1G@1;5:1G"))
+    for a in actors:
+        a.tell("alloc 5000 200")
+        a.load()
+    s = Screen(directory, 200, 60)
+    s.shows(r"4 processes", "four processes")
+    text = s.wait("A.NEW")
+    ok(all(c in text for c in ("PART", "N.PART", "N.NEW", "A.PART", "A.NEW", "R.OUT", "LARGE")),
+       "200x60: all columns", text)
+    s.keys("F4")
+    s.wait("Filter:")
+    s.keys(str(actors[3].pid), "Enter")
+    s.wait(rf"^ +{actors[3].pid}")
+    s.keys("Enter")
+    s.shows(r"simulated nodes", "the nodes of a simulated topology")
+    text = s.wait(r"^ +5 ")
+    ok(re.search(r"^ +\d .* [apfe]{30,}$", text, re.M) and re.search(r"^ +5 ", text, re.M),
+       "a row for each, with its map", text)
+    tmux("resize-window", "-x", "100", "-y", "20")
+    text = s.wait(r"^F1 Help|^Filter")
+    time.sleep(0.5)
+    text = s.text()
+    ok(len(text.splitlines()) == 20 and text.splitlines()[0].startswith("numaslab top"),
+       "a smaller window is drawn anew", text)
+    tmux("resize-window", "-x", "20", "-y", "5")
+    time.sleep(0.5)
+    tmux("resize-window", "-x", "200", "-y", "60")
+    s.shows(r"simulated nodes", "it survives a tiny one")
+    pid = s.pid()
+    if ok(pid, "top is found"):
+        before = sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+        time.sleep(3)
+        after = sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+        share = (after - before) / os.sysconf("SC_CLK_TCK") / 3
+        ok(share < 0.1, f"with 4 processes at 3 Hz it takes {100 * share:.1f} % of a CPU")
+        os.kill(pid, signal.SIGTERM)
+        s.shows("ended 143", "SIGTERM ends it")
+        ok(not re.search("-icanon", s.wait("icanon")), "and gives the terminal back", s.text())
+    s = Screen(directory)
+    s.wait("PID")
+    os.kill(s.pid(), signal.SIGSEGV)
+    text = s.wait("icanon")
+    ok("ended 139" in text and not re.search("-icanon|-echo ", text),
+       "even a crash gives the terminal back", text)
+    for a in actors:
+        a.kill()
+
+
+def plain(directory):
+    a = Actor(directory)
+    a.tell("tick")
+    s = Screen(directory, env="NO_COLOR=1 LC_ALL=C.UTF-8")
+    s.wait(str(a.pid))
+    ok(not re.search(r"\x1b\[[0-9;]*[34][0-9]m", s.text("-e")), "NO_COLOR: no colours",
+       repr(s.text("-e")))
+    s = Screen(directory, env="LC_ALL=C.UTF-8")
+    s.wait(str(a.pid))
+    ok(re.search(r"\x1b\[[0-9;]*[34][0-9]m", s.text("-e")), "else there are some")
+    s.keys("Enter")
+    ok(re.search("[▁▂▃▄▅▆▇█]", s.wait("held max")), "sparklines in UTF-8", s.text())
+    s = Screen(directory, env="LC_ALL=C")
+    s.wait(str(a.pid))
+    s.keys("Enter")
+    text = s.wait("held max")
+    ok("held max" in text and text.isascii(), "and in ASCII in another locale", text)
+    a.kill()
+    s = Screen(directory, env="TERM=nosuchterminal")
+    s.shows("terminal is not known", "an unknown terminal is said")
+
+
+def main():
+    if not shutil.which("tmux"):
+        print("1..0 # SKIP tmux is not installed")
+        return
+    os.environ["LC_ALL"] = "C.UTF-8"
+    parent = tempfile.mkdtemp(prefix="numaslab-screen-", dir="/dev/shm")
+    try:
+        small(parent + "/a")
+        wide(parent + "/b")
+        plain(parent + "/c")
+    finally:
+        tmux("kill-server")
+        shutil.rmtree(parent, ignore_errors=True)
+    print(f"1..{count}")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
