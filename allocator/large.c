@@ -178,7 +178,8 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 
 	if (!to)
 		return NULL;
-	/* All of the span: beyond .bytes may lie what a longer block wrote, and it is clean then. */
+	/* All of the span: beyond .bytes may lie what a longer block wrote, and it is clean then.
+	 */
 	if (!os_move_range((void *)slab_addr(s), (void *)slab_addr(to), slab_bytes(s))) {
 		if (to->dirty)
 			enter_dirty(to);

@@ -21,7 +21,7 @@ struct mem {
 	_Atomic size_t idle;  /* the part of held in empty slabs that heaps keep */
 	_Atomic size_t extra; /* what may stay dirty beyond the floor: see mem_regret() */
 	_Atomic uint64_t regret_ms;
-	_Atomic bool unmap; /* address space or commitment is short: see mem_give_back() */
+	_Atomic bool unmap;   /* address space or commitment is short: see mem_give_back() */
 	_Atomic bool altered; /* the program changed mappings: large blocks are laid afresh */
 };
 

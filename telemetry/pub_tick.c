@@ -211,7 +211,8 @@ __attribute__((destructor)) static void telemetry_exit(void)
 	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
 	struct state *s = (struct state *)w;
 
-	if (w == &nothing || topology.filtered || atomic_load_explicit(&w->live, memory_order_relaxed) == NULL ||
+	if (w == &nothing || topology.filtered ||
+	    atomic_load_explicit(&w->live, memory_order_relaxed) == NULL ||
 	    s->files.pid != pub_pid())
 		return;
 	set_next(w, NEVER);
