@@ -30,7 +30,7 @@ check: ## all tests; ends with "N passed, N failed, N skipped"
 
 .PHONY: check-built
 check-built: all $(TEST_BINS)
-	@tests/run $(SUITES:%='%')
+	@tests/run $(SUITES)
 
 lint: ## format, static analysis, the order of includes
 	@tests/setup lint
