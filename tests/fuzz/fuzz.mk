@@ -10,8 +10,8 @@ FZ_OBJ := $(FZ_SRC:%.c=$(FZ)/obj/%.o)
 FZ_CORPUS := $(sort $(wildcard tests/fuzz/corpus/*))
 
 TEST_BINS += $(FZ)/replay
-$(eval $(call ut_suite,fuzz,$(FZ)/replay 600 $(FZ_CORPUS)))
-$(eval $(call ut_suite,fuzz_checked,env NUMASLAB_CHECK=1 $(FZ)/replay 300 $(FZ_CORPUS)))
+$(eval $(call ut_suite,fuzz,$(FZ)/replay 200 $(FZ_CORPUS)))
+$(eval $(call ut_suite,fuzz_checked,env NUMASLAB_CHECK=1 $(FZ)/replay 80 $(FZ_CORPUS)))
 
 $(FZ)/%.o: tests/fuzz/%.c tests/fuzz/fuzz.mk
 	@mkdir -p $(@D)
