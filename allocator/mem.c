@@ -176,15 +176,16 @@ int mem_bring(struct slab *s, size_t bytes, unsigned want, bool strict)
 {
 	int landed = (int)want;
 
-	for (unsigned i = 0; i < s->units && (i << UNIT_SHIFT) < bytes; i++) {
+	for (unsigned i = 0; i < s->units && ((size_t)i << UNIT_SHIFT) < bytes; i++) {
 		struct slab *unit = s + i;
-
-		if (i > 0)
-			slab_set_node(unit, slab_node(s));
+		bool empty = unit->resident == 0;
 		int r = mem_bring_mask(unit, prefix_mask(bytes - ((size_t)i << UNIT_SHIFT)), want,
 				       strict);
+
 		if (r < 0)
 			return -1;
+		if (i > 0 && empty)
+			slab_set_node(unit, (unsigned)r);
 		landed = r;
 	}
 	return landed;
@@ -199,12 +200,13 @@ size_t mem_resident(const struct slab *s)
 	return granules * GRANULE;
 }
 
-static void account_gone(const struct slab *s, size_t bytes)
+/* Granules of one unit, which lay where the unit was brought in. */
+static void account_gone(const struct slab *unit, size_t bytes)
 {
 	mem_shrink(bytes);
 	/* Large blocks are first-touch: the simulation has no say in them. */
-	if (topology.simulated && layout_window_of(&layout, slab_addr(s)) < topology.count)
-		sim_leave(s->node, bytes);
+	if (topology.simulated && layout_window_of(&layout, slab_addr(unit)) < topology.count)
+		sim_leave(slab_node(unit), bytes);
 }
 
 size_t mem_discard(struct slab *s)
@@ -213,9 +215,10 @@ size_t mem_discard(struct slab *s)
 
 	if (bytes == 0 || !mem_give_back((void *)slab_addr(s), slab_bytes(s)))
 		return 0;
-	for (unsigned i = 0; i < s->units; i++)
+	for (unsigned i = 0; i < s->units; i++) {
+		account_gone(&s[i], (size_t)__builtin_popcount(s[i].resident) * GRANULE);
 		s[i].resident = 0;
-	account_gone(s, bytes);
+	}
 	return bytes;
 }
 

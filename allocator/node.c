@@ -123,7 +123,8 @@ bool pools_reach(uintptr_t addr)
 {
 	const struct window *w = &pools[layout_window_of(&layout, addr)].window;
 
-	return (size_t)(slab_of(addr) - w->first) < w->top;
+	return (size_t)(slab_of(addr) - w->first) <
+	       atomic_load_explicit(&w->top, memory_order_acquire);
 }
 
 /* --- Exhaustion. --- */
@@ -371,9 +372,11 @@ size_t pools_purge(unsigned first, size_t keep)
 		struct pool *p = &pools[(first + i) % n];
 		size_t dirty;
 
+		/* With nothing to keep, dirty spans that hold nothing become clean too. */
 		do
 			dirty = atomic_load_explicit(&mem.dirty, memory_order_relaxed);
-		while (dirty > keep && purge_one(p, dirty - keep, &total));
+		while ((dirty > keep || keep == 0) &&
+		       purge_one(p, keep ? dirty - keep : SIZE_MAX / 2, &total));
 	}
 	return total;
 }

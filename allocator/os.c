@@ -242,7 +242,7 @@ uint64_t os_rlimit(int resource)
 {
 	struct {
 		uint64_t soft, hard;
-	} limit = { UINT64_MAX, UINT64_MAX };
+	} limit = {UINT64_MAX, UINT64_MAX};
 
 	if (sys(SYS_prlimit64, 0, resource, 0, &limit, 0, 0) < 0)
 		return UINT64_MAX;

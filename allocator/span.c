@@ -220,6 +220,16 @@ static bool window_skip(struct window *w)
 	if (step == 0 || os_range_is_free(at, step << UNIT_SHIFT) ||
 	    !map_table(w, w->committed + step))
 		return false;
+	/* What we have before it is free; the rest is nobody's for good. */
+	if (w->top < w->committed) {
+		struct slab *rest = w->first + w->top;
+
+		mark_taken(rest, w->committed - w->top);
+		rest->dirty = 0;
+		w->top = w->committed;
+		span_put(w, rest);
+	}
+	mark_taken(w->first + w->committed, step);
 	w->committed += step;
 	w->top = w->committed;
 	return true;
@@ -235,11 +245,13 @@ static struct slab *take_frontier(struct window *w, size_t n, size_t align)
 	if (!window_grow(w, w->top + lead + n))
 		return window_skip(w) ? take_frontier(w, n, align) : NULL;
 	if (lead) {
-		mark_free(s, lead, false);
-		bins_add(&w->clean, s);
-		s += lead;
+		mark_taken(s, lead);
+		s->dirty = 0;
+		w->top += lead;
+		span_put(w, s);
+		s = w->first + w->top;
 	}
-	w->top += lead + n;
+	w->top += n;
 	mark_taken(s, n);
 	s->dirty = 0;
 	return s;

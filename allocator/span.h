@@ -24,7 +24,8 @@ struct span_bins {
 
 struct window {
 	struct slab *first; /* descriptor of its first unit */
-	size_t units, top;  /* the frontier */
+	size_t units;
+	_Atomic size_t top; /* the frontier; also read without the lock (pools_reach) */
 	size_t committed;   /* units that are mapped, >= top */
 	size_t tabled;	    /* units whose descriptors are */
 	bool no_huge;
