@@ -85,8 +85,16 @@ static void every_corrupt_byte_is_seen(void **state)
 static void a_weak_multiplier_is_refused_and_would_be_seen_as_weak(void **state)
 {
 	(void)state;
+	static const uint64_t steps[] = {1, 4097, 65537, LINK_REACH - 1, LINK_END + 1,
+					 LINK_END - 65537, -LINK_END + 4097};
+
 	/* The plain word: one byte leads from link to link. */
 	assert_false(link_is_strong(1));
+	/* Multipliers made so that one byte (of value 3, or 255) changes the link by `step`. */
+	for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
+		assert_false(link_is_strong(link_inverse(steps[i] * link_inverse(3))));
+		assert_false(link_is_strong(link_inverse(steps[i] * link_inverse(255))));
+	}
 	link_mul = link_inv = 1;
 	assert_true(corruptions_unseen(0x7f0000010000, 0x7f0000010040) > 0);
 }
