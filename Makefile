@@ -10,6 +10,11 @@ OPT     ?= -O2 -g
 WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 CFLAGS_ALL = -std=gnu11 -D_GNU_SOURCE -DNUMASLAB_VERSION='"$(VERSION)"' $(OPT) $(WARN) -I. $(CFLAGS)
 
+# make V=1 shows the commands.
+ifndef V
+.SILENT:
+endif
+
 .PHONY: all help setup check demo lint clean
 all: ## build the library and the command
 

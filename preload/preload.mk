@@ -12,9 +12,11 @@ all: $(BUILD)/libnumaslab.so
 
 $(BUILD)/lib/%.o: %.c Makefile preload/preload.mk
 	@mkdir -p $(@D)
+	echo "  CC      $<"
 	$(CC) $(LIB_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libnumaslab.so: $(LIB_OBJ) preload/exports.map
+	echo "  LINK    $@"
 	$(CC) $(LIB_CFLAGS) $(LIB_LDFLAGS) -o $@ $(LIB_OBJ)
 
 -include $(LIB_OBJ:.o=.d)

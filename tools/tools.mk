@@ -35,9 +35,11 @@ all: $(BUILD)/numaslab $(BUILD)/man/libnumaslab.7
 
 $(BUILD)/tool-obj/%.o: %.c
 	@mkdir -p $(@D)
+	echo "  CC      $<"
 	$(CC) $(CFLAGS_ALL) $(TOOLS_CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/numaslab: $(TOOLS_OBJ)
+	echo "  LINK    $@"
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(TOOLS_LIBS) -o $@
 	@$(if $(TOOLS_MISSING),echo "numaslab is built without optional packages: $(TOOLS_MISSING)")
 
