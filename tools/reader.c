@@ -36,7 +36,7 @@ static enum reader_result check_header(const struct ring_header *h, uint64_t siz
 		    why, READER_WHY_SIZE,
 		    "format version %u.%u, and this numaslab reads %u.x: use the numaslab that "
 		    "came with the library which wrote it",
-		    h->major, h->minor, RING_MAJOR);
+		    (unsigned)h->major, (unsigned)h->minor, (unsigned)RING_MAJOR);
 		return READER_VERSION;
 	}
 	if (h->word_size != 8)

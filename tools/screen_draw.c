@@ -346,7 +346,7 @@ void draw_all(struct screen *s, const struct model *m)
 	erase();
 	if (s->help) {
 		paint(s, PLAIN);
-		for (int i = 0; help_lines[i] && i < LINES - 1; i++)
+		for (int i = 0; i < LINES - 1 && help_lines[i]; i++)
 			put(i, 0, COLS, help_lines[i]);
 		draw_foot(s);
 		refresh();
