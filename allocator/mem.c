@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#define REGRET_MS 1000u
+
 struct mem mem;
 
 void mem_grow(size_t bytes)
@@ -22,10 +24,7 @@ void mem_shrink(size_t bytes)
 	atomic_fetch_sub_explicit(&mem.held, bytes, memory_order_relaxed);
 }
 
-/*
- * The extra halves for each second since the last regret, so that a program whose cycle has ended
- * and that goes on calling us comes down to the floor.
- */
+/* The extra ends a second after the last regret: the cycle is over, or slow enough to pay. */
 static size_t extra_now(void)
 {
 	size_t extra = atomic_load_explicit(&mem.extra, memory_order_relaxed);
@@ -33,7 +32,7 @@ static size_t extra_now(void)
 	if (extra == 0)
 		return 0;
 	uint64_t since = os_now_ms() - atomic_load_explicit(&mem.regret_ms, memory_order_relaxed);
-	return since >= 32000 ? 0 : extra >> (since / 1000);
+	return since > REGRET_MS ? 0 : extra;
 }
 
 size_t mem_allowance(void)

@@ -290,6 +290,13 @@ cold static void *refill_away(struct heap *h, unsigned cls)
 	return block;
 }
 
+/* What is due by the clock. */
+static void upkeep(const struct heap *h)
+{
+	telemetry_tick(os_now_ms());
+	pools_settle(h->index);
+}
+
 noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 {
 	struct pool *p = &pools[h->index];
@@ -300,12 +307,12 @@ noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 	if (likely(block != NULL)) {
 		if (++h->cls[cls].own % OWN_SETTLE == 0) {
 			heap_settle_class(h, cls);
-			telemetry_tick(os_now_ms());
+			upkeep(h);
 		}
 		return block;
 	}
 	heap_settle_class(h, cls);
-	telemetry_tick(os_now_ms());
+	upkeep(h);
 	if ((block = refill_partial(h, cls, p)) != NULL) {
 		tally(h->index, cls, COUNT_node_partial, 1);
 		return block;
