@@ -55,6 +55,8 @@ static inline int filter_install(const char *mode, unsigned deadly)
 	program.len = n;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -1;
+	if (!steady) /* as libseccomp does */
+		return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 

@@ -67,11 +67,12 @@ a cpuset-start sh -c "echo \$\$ >/cg/a/cgroup.procs; echo 1-2 >/cg/a/cpuset.mems
 	LD_PRELOAD=$numaslab exec $in_time actor node=0 new=20000,16,1024 want=100,1,2:'a cpuset without the own node' \
 	agree=0:'a cpuset without the own node' einval=0:'a node outside of the cpuset'"
 echo 0-3 >/cg/a/cpuset.mems
-a cpuset-narrow under $numaslab actor node=0 do="$into" new=20000,16,1024 want=100,0:"all nodes allowed" \
-	do='echo 1-3 >/cg/a/cpuset.mems' fresh new=40000,16,1024 \
+# Kernel 6.1 forgets a thread's affinity when it joins: pinned again after each change.
+a cpuset-narrow under $numaslab actor do="$into" node=0 new=20000,16,1024 want=100,0:"all nodes allowed" \
+	do='echo 1-3 >/cg/a/cpuset.mems' node=0 fresh new=40000,16,1024 \
 	want=100,1,2,3:"the own node is taken away: the program goes on" free=100 trim \
 	fresh new=20000,16,1024 want=100,1,2,3:"and on" agree=1:"node taken away" \
-	do='echo 0-3 >/cg/a/cpuset.mems' until=40,20000,0 \
+	do='echo 0-3 >/cg/a/cpuset.mems' node=0 until=40,20000,0 \
 	want=99,0:"the node is given back: local again" agree=1:"node given back" \
 	node=3 free=100 fresh new=20000,16,1024 want=99,3:"and so are the other nodes" agree=1:"node 3" \
 	counters="after the cpusets"
