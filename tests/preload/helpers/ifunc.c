@@ -10,7 +10,7 @@ static int plus(int x)
 	return x + 1;
 }
 
-static int (*resolve(void))(int)
+__attribute__((used)) static int (*resolve(void))(int)
 {
 	early = malloc(3000);
 	if (early)
