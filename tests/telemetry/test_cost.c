@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What publishing costs: instructions of an allocation-bound program with telemetry on and off,
- * counted by single steps (no clock runs in them), its locked instructions, and the time of a tick.
+ * counted by the trap flag, its locked instructions, and the time of a tick.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
@@ -19,7 +16,7 @@
 
 #define BLOCKS	   2000
 #define WARM	   400000
-#define OPERATIONS 6000
+#define OPERATIONS 10000
 #define TICKS	   500
 
 struct cost {
@@ -43,67 +40,61 @@ static void work(void **block, unsigned long n)
 	}
 }
 
+#if defined(__x86_64__)
+static struct cost seen;
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	const unsigned char *at = (void *)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	(void)number, (void)info;
+	seen.instructions++;
+	seen.locked += *at == 0xf0; /* the lock prefix */
+}
+
+/* The work with the trap flag set: a signal after each instruction counts it. */
 static int be_child(void)
 {
+	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
 	void **block = calloc(BLOCKS, sizeof *block);
 
-	ptrace(PTRACE_TRACEME, 0, 0, 0);
+	sigaction(SIGTRAP, &action, NULL);
 	work(block, WARM);
-	raise(SIGSTOP);
+	__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
 	work(block, OPERATIONS);
-	raise(SIGSTOP);
+	__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+	printf("%lu %lu\n", seen.instructions, seen.locked);
 	return 0;
 }
-
-#if defined(__x86_64__)
-static bool is_locked(pid_t child)
-{
-	struct user_regs_struct regs;
-	unsigned char code[2] = {0};
-
-	ptrace(PTRACE_GETREGS, child, 0, &regs);
-	struct iovec to = {code, 2}, from = {(void *)regs.rip, 2};
-	if (process_vm_readv(child, &to, 1, &from, 1, 0) != 2)
-		return false;
-	return code[0] == 0xf0; /* the lock prefix */
-}
 #else
-static bool is_locked(pid_t child)
+static int be_child(void)
 {
-	(void)child;
-	return false;
+	return 1;
 }
 #endif
 
 static struct cost count(const char *self, const char *library, const char *dir, bool on)
 {
 	struct cost c = {0};
-	int status;
-	pid_t child = fork();
+	int out[2], status;
 
+	if (pipe(out) < 0)
+		return c;
+	pid_t child = fork();
 	if (child == 0) {
 		setenv("LD_PRELOAD", library, 1);
 		setenv("NUMASLAB_DIR", dir, 1);
 		setenv("NUMASLAB_TELEMETRY", on ? "1" : "0", 1);
 		setenv("NUMASLAB_PUBLISH_AFTER_MS", "0", 1);
-		setenv("NUMASLAB_TICK_MS", "60000", 1); /* steps make a tick due too often */
+		setenv("NUMASLAB_TICK_MS", "60000", 1); /* traps make a tick due too often */
+		dup2(out[1], 1);
 		execl(self, self, "--child", NULL);
 		_exit(127);
 	}
-	while (waitpid(child, &status, 0) == child && WIFSTOPPED(status) &&
-	       WSTOPSIG(status) != SIGSTOP)
-		ptrace(PTRACE_CONT, child, 0, 0); /* the stop of exec */
-	while (WIFSTOPPED(status)) {
-		if (ptrace(PTRACE_SINGLESTEP, child, 0, 0) < 0 || waitpid(child, &status, 0) < 0)
-			break;
-		if (WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP) {
-			c.good = true;
-			break;
-		}
-		c.instructions++;
-		c.locked += WIFSTOPPED(status) && is_locked(child);
-	}
-	kill(child, SIGKILL);
+	close(out[1]);
+	FILE *answer = fdopen(out[0], "r");
+	c.good = fscanf(answer, "%lu %lu", &c.instructions, &c.locked) == 2;
+	fclose(answer);
 	waitpid(child, &status, 0);
 	return c;
 }
@@ -152,9 +143,11 @@ int main(int argc, char **argv)
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	struct cost off = count(argv[0], library, sub, false);
 	struct cost on = count(argv[0], library, sub, true);
-	if (!off.good || !on.good) {
-		ok(false, "counted (%s)", strerror(errno));
-	} else {
+#if !defined(__x86_64__)
+	ok(true, "instructions # SKIP the trap flag is known on x86-64 only");
+#else
+	ok(access(sub, F_OK) == 0, "one of the two did publish");
+	if (ok(off.good && on.good, "counted")) {
 		double more = 100 * ((double)on.instructions / (double)off.instructions - 1);
 
 		ok(more <= 1, "%.2f %% more instructions (%lu, %lu without)", more, on.instructions,
@@ -162,6 +155,7 @@ int main(int argc, char **argv)
 		ok(on.locked <= off.locked + off.locked / 100,
 		   "no more locked instructions (%lu, %lu without)", on.locked, off.locked);
 	}
+#endif
 	double best = tick_time(sub);
 	ok(best <= 50, "a tick takes %.1f us on one node, at any size of heap", best);
 	int status = tap_end();
