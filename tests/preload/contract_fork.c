@@ -218,7 +218,6 @@ static void fork_grows_nothing(void)
 			maps = map_count();
 		}
 	}
-	fprintf(stderr,"DBG %zu %zu\n",before,anon_kib());
 	if (anon_kib() > before + 4096)
 		fail("150 forks cost %zu KiB", anon_kib() - before);
 	if (map_count() > maps + 40)
