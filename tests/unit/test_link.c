@@ -85,8 +85,8 @@ static void every_corrupt_byte_is_seen(void **state)
 static void a_weak_multiplier_is_refused_and_would_be_seen_as_weak(void **state)
 {
 	(void)state;
-	static const uint64_t steps[] = {1, 4097, 65537, LINK_REACH - 1, LINK_END + 1,
-					 LINK_END - 65537, -LINK_END + 4097};
+	static const uint64_t steps[] = {
+	    1, 4097, 65537, LINK_REACH - 1, LINK_END + 1, LINK_END - 65537, -LINK_END + 4097};
 
 	/* The plain word: one byte leads from link to link. */
 	assert_false(link_is_strong(1));

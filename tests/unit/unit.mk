@@ -58,7 +58,7 @@ $(UT_MUTANT): $(LIB_SRC:%.c=$(BUILD)/mutant/%.o) preload/exports.map
 UT_TSAN := $(patsubst $(UT)/lib/%,$(UT)/tsan/%,$(UT_ALLOC)) $(UT)/tsan/preload/boot.o
 TEST_BINS += $(UT)/stress_tsan
 # (An access relative to %fs would be checked as if its offset were an address.)
-UT_TSAN_FLAGS = $(UT_FLAGS) -Wno-tsan -fsanitize=thread -fPIE -U__SEG_FS
+UT_TSAN_FLAGS = $(UT_FLAGS) -Wno-tsan -Wno-unknown-warning-option -fsanitize=thread -fPIE -U__SEG_FS
 $(UT)/tsan/preload/preload.o: preload/preload.c tests/unit/rename.h tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) $(UT_RENAME) -MMD -MP -c -o $@ $<
