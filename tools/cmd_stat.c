@@ -173,7 +173,7 @@ static int missing_pid(const struct process_set *set, int pid, bool dead, int re
 		if (set->refused[i].pid == pid)
 			return refused;
 	for (size_t i = 0; i < set->count; i++)
-		if (set->process[i].info->pid == pid)
+		if (set->process[i].asked == pid)
 			return cmd_fail(STATUS_NOTHING, "stat",
 					dead ? "process %d lives: leave out --dead"
 					     : "process %d has ended; --dead shows what it left",
@@ -183,7 +183,7 @@ static int missing_pid(const struct process_set *set, int pid, bool dead, int re
 	if (kill(pid, 0) < 0 && errno == ESRCH)
 		return cmd_fail(STATUS_NOTHING, "stat", "no process %d", pid);
 	if (set->denied)
-		return cmd_fail(STATUS_DENIED, "stat", "process %d is another user's", pid);
+		return cmd_fail(STATUS_DENIED, "stat", "process %d may not be looked into", pid);
 	return cmd_fail(STATUS_NOTHING, "stat",
 			"process %d does not publish: it is not under libnumaslab.so, is younger "
 			"than a second, or has NUMASLAB_TELEMETRY=0",
@@ -201,9 +201,9 @@ static int judge(const struct process_set *set, const struct stat_options *o)
 		bool found = false;
 
 		for (size_t i = 0; i < set->count; i++)
-			found |= set->process[i].info->pid == o->pids[k] &&
-				 is_shown(&set->process[i], o);
-		if (!found && !(set->count == 1 && o->pid_count == 1 && shown))
+			found |=
+			    set->process[i].asked == o->pids[k] && is_shown(&set->process[i], o);
+		if (!found)
 			status = missing_pid(set, o->pids[k], o->dead, refused);
 	}
 	if (o->pid_count || shown)

@@ -93,7 +93,11 @@ static bool add_file(struct process_set *set, const char *path, const int *pids,
 		return false;
 	}
 	set->process[set->count++] =
-	    (struct process){.path = copy, .reader = reader, .info = info, .seen = true};
+	    (struct process){.path = copy,
+			     .reader = reader,
+			     .info = info,
+			     .asked = through_proc ? atoi(path + 6) : info->pid,
+			     .seen = true};
 	return true;
 }
 
@@ -122,7 +126,7 @@ static bool add_pids(struct process_set *set, const int *pids, size_t pid_count)
 		bool have = false, good = true;
 
 		for (size_t k = 0; k < set->count; k++)
-			have |= set->process[k].seen && set->process[k].info->pid == pids[i];
+			have |= set->process[k].seen && set->process[k].asked == pids[i];
 		if (have)
 			continue;
 		if (reader_find_pid(&files, pids[i]))

@@ -10,6 +10,7 @@ struct process {
 	struct reader *reader;
 	const struct reader_info *info;
 	struct reader_snapshot now, before; /* before.pool NULL: seen for the first time */
+	int asked; /* the pid that it was found by: its own number, or ours for it */
 	bool seen;
 };
 

@@ -334,6 +334,36 @@ def dead_are_capped(directory):
     ok(not os.listdir(directory), "--gc removes them all", os.listdir(directory))
 
 
+def other_namespace(directory):
+    """A process that is number 1 of its own pid namespace."""
+    env = dict(os.environ, NUMASLAB_DIR=directory)
+    p = subprocess.Popen(["unshare", "-p", "-f", "env", f"LD_PRELOAD={LIB}", ACTOR], text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=env)
+    if p.stdout.readline().strip() != "1":
+        skip("another pid namespace", p.stderr.read().strip() or "no pid namespace")
+        return
+    p.stdin.write("tick\n")
+    p.stdin.flush()
+    p.stdout.readline()
+    found = json.loads(run(directory, "stat", "--json").stdout)["processes"]
+    ok([(x["pid"], x["comm"], x["state"]) for x in found] == [(1, "actor", "live")],
+       "a process of another pid namespace is shown, as live", found)
+    done = run(directory, "stat", "1")
+    ok(done.returncode in (3, 4) and not done.stdout, "and not taken for our process 1",
+       done.returncode, done.stderr)
+    outer = subprocess.run(["pgrep", "-P", str(p.pid)], text=True,
+                           capture_output=True).stdout.strip()
+    inner, _ = stat(directory, outer)
+    ok(inner and inner["comm"] == "actor", "it is found by the number that it has here", outer)
+    os.kill(int(outer), signal.SIGKILL)
+    p.wait()
+    ok(run(directory, "stat").returncode == 3 and
+       "exited" in run(directory, "stat", "--dead").stdout,
+       "killed, it is dead, though there is a process 1")
+    run(directory, "stat", "--gc")
+
+
 def spoil(path, offset, data):
     with open(path, "r+b") as f:
         f.seek(offset)
@@ -492,7 +522,7 @@ def main():
     directory = parent + "/files"
     try:
         for part in (exactness, conservation_under_load, death, forks, descriptors_and_modes,
-                     refusals, dead_are_capped, tools):
+                     refusals, dead_are_capped, other_namespace, tools):
             part(directory)
         shm_cases()
     finally:
