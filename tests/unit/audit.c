@@ -116,6 +116,9 @@ static void audit_slab(const struct slab *s, struct sums *sum, bool known)
 	CHECK(s->tallied >= used || s->tallied <= s->capacity, "tallied");
 	count[s->cls][COUNT_slots] += s->capacity;
 	count[s->cls][COUNT_used] += s->tallied;
+	/* Pushes onto a LISTED slab are counted as they happen. */
+	if (remote_state(word) == SLAB_LISTED)
+		count[s->cls][COUNT_used] -= remote_count(word) - s->listed;
 	count[s->cls][COUNT_misplaced] += s->misplaced;
 	count[s->cls][COUNT_held] += (int64_t)mem_resident(s);
 	sum->held += (int64_t)mem_resident(s);

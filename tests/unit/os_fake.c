@@ -217,6 +217,9 @@ int os_populate(void *at, size_t bytes)
 	bool bad = fails(FAKE_populate);
 	if (bad)
 		n = fake.call[FAKE_populate].partial ? n / 2 : 0;
+	/* What is not mapped cannot come in. */
+	if (msync(at, bytes, MS_ASYNC) != 0)
+		r = -ENOMEM;
 	if (page_of(at, &page))
 		for (size_t i = 0; i < n && r == 0; i++)
 			if (!page_bring(page + i))

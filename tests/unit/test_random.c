@@ -11,7 +11,8 @@ struct plan {
 	const char *name, *variable;
 	unsigned nodes, mib;
 	uint64_t seed;
-	bool truth; /* the simulated topology has no machine to compare with */
+	bool truth;	/* the simulated topology has no machine to compare with */
+	int overcommit; /* 2: what is given back is unmapped */
 };
 
 static void *block[SLOTS];
@@ -161,6 +162,7 @@ static void random_use(const void *arg)
 
 	seed = p->seed;
 	fake_machine(p->nodes, p->mib);
+	fake.overcommit = p->overcommit;
 	machine_boot(p->variable);
 	use(p, 60000);
 	for (unsigned i = 0; i < SLOTS; i++)
@@ -191,19 +193,21 @@ static void sim_is_whole_again(const void *arg)
 }
 
 static const struct plan plans[] = {
-    {"one node", NULL, 1, 512, 11, true},
-    {"one node, checked", "NUMASLAB_CHECK=1", 1, 512, 12, true},
-    {"one node, short of memory", NULL, 1, 10, 13, true},
-    {"two nodes", NULL, 2, 256, 14, true},
-    {"three nodes, short of memory", NULL, 3, 5, 15, true},
-    {"four nodes, short of memory, checked", "NUMASLAB_CHECK=1", 4, 4, 16, true},
-    {"four nodes, nothing retained", "NUMASLAB_RETAIN=0", 4, 64, 17, true},
-    {"three nodes, placement kernel", "NUMASLAB_PLACEMENT=kernel", 3, 8, 18, false},
+    {"one node", NULL, 1, 512, 11, true, 0},
+    {"one node, checked", "NUMASLAB_CHECK=1", 1, 512, 12, true, 0},
+    {"one node, short of memory", NULL, 1, 10, 13, true, 0},
+    {"two nodes", NULL, 2, 256, 14, true, 0},
+    {"three nodes, short of memory", NULL, 3, 5, 15, true, 0},
+    {"four nodes, short of memory, checked", "NUMASLAB_CHECK=1", 4, 4, 16, true, 0},
+    {"four nodes, nothing retained", "NUMASLAB_RETAIN=0", 4, 64, 17, true, 0},
+    {"two nodes, strict overcommit", NULL, 2, 64, 19, true, 2},
+    {"one node, strict overcommit, checked", "NUMASLAB_CHECK=1", 1, 64, 20, true, 2},
+    {"three nodes, placement kernel", "NUMASLAB_PLACEMENT=kernel", 3, 8, 18, false, 0},
 };
 
 static const struct plan sim[] = {
-    {"simulated", "NUMASLAB_TOPOLOGY=0:6M@0;1:6M@1;2:6M@2;3:6M@3", 4, 4096, 21, false},
-    {"simulated", "NUMASLAB_TOPOLOGY=0:6M@0;1:6M@1", 2, 4096, 22, false},
+    {"simulated", "NUMASLAB_TOPOLOGY=0:6M@0;1:6M@1;2:6M@2;3:6M@3", 4, 4096, 21, false, 0},
+    {"simulated", "NUMASLAB_TOPOLOGY=0:6M@0;1:6M@1", 2, 4096, 22, false, 0},
 };
 
 static void random_use_keeps_every_equation(void **state)
