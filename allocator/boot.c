@@ -46,7 +46,7 @@ static bool boot(void)
 	find_where(start.rseq_feature_size);
 	link_init(start.random);
 	mem_learn_commit();
-	if (!pools_init(start.random))
+	if (!pools_init(start.random, !start.valgrind))
 		return false;
 	return true;
 }
@@ -61,8 +61,11 @@ cold static bool boot_slow(void)
 		first = boot_state == BOOT_DONE;
 	}
 	lock_release(&boot_lock);
-	if (first)
-		heaps_init(); /* may come back here: another library wraps what it calls */
+	if (first) {
+		/* May come back here: another library wraps what they call. */
+		heaps_init();
+		fork_init();
+	}
 	return boot_state == BOOT_DONE;
 }
 

@@ -8,7 +8,8 @@
  * is where it is first touched.  While free and dirty a span counts as wholly resident.
  */
 
-#define MOVE_MIN ((size_t)512 << 10) /* below, copying is cheaper than moving pages */
+#define POLICY_MIN ((size_t)1 << 20)
+#define MOVE_MIN   ((size_t)512 << 10) /* below, copying is cheaper than moving pages */
 
 static size_t page_round(size_t n)
 {
@@ -77,6 +78,29 @@ static void put_span(struct slab *s)
 	lock_release(&p->lock);
 }
 
+/*
+ * The program may have given the task a policy since start (numactl's way, by itself): a block of
+ * some size then carries none of ours, which would override it.
+ */
+static bool task_has_policy(size_t size)
+{
+	if (size < POLICY_MIN || topology.count == 1 || topology.simulated || topology.silent)
+		return false;
+	int mode = os_task_policy();
+
+	return mode > MPOL_DEFAULT && mode != MPOL_LOCAL;
+}
+
+static void follow_task(struct slab *s)
+{
+	void *at = (void *)slab_addr(s);
+
+	if (s->dirty && os_discard(at, slab_bytes(s)))
+		s->dirty = 0;
+	os_set_policy(at, slab_bytes(s), MPOL_DEFAULT, -1);
+	s->moved = 1; /* laid afresh when freed */
+}
+
 void *large_alloc(size_t size, size_t align, bool *zero)
 {
 	size_t units = units_for(size), align_units = max_size(align >> UNIT_SHIFT, 1);
@@ -86,10 +110,12 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 		*zero = true;
 		return direct_alloc(size, align);
 	}
+	s->moved = 0;
+	if (task_has_policy(size))
+		follow_task(s);
 	*zero = !s->dirty;
 	s->bytes = page_round(size);
 	s->cls = 0;
-	s->moved = 0;
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	slab_set_state(s, SPAN_LARGE);
 	tally_large(1, (int64_t)s->bytes);

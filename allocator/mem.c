@@ -88,6 +88,13 @@ static int landing_of(const char *at)
 	return node < (int)OS_NODE_BITS ? topology.home[node] : -1;
 }
 
+int mem_look_again(const void *block)
+{
+	if (topology.count == 1 || topology.simulated || topology.silent)
+		return -1;
+	return landing_of(block);
+}
+
 static int land_sim(char *at, size_t bytes, unsigned want, bool strict)
 {
 	int landed = sim_land(want, bytes);

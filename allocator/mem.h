@@ -63,6 +63,12 @@ int mem_bring(struct slab *s, size_t bytes, unsigned want, bool strict);
 /* The same for the granules of mask in a one-unit slab. */
 int mem_bring_mask(struct slab *s, uint16_t mask, unsigned want, bool strict);
 
+/*
+ * Where the block's page lies now, as an index; -1: not known (nobody asks, or it cannot be told).
+ * Balancing and migratepages(8) move pages behind our back: asked again when memory is reused.
+ */
+int mem_look_again(const void *block);
+
 /* Bytes of the span that are resident, as we populated them. */
 size_t mem_resident(const struct slab *s);
 

@@ -61,7 +61,7 @@ void meta_fork_child(void)
  * there as the window grows.  So the process looks no larger than it is: limits on address space,
  * mlockall() and core dumps see only what is used.
  */
-static void place_windows(unsigned windows, uint64_t random)
+static void place_windows(unsigned windows, uint64_t random, bool look)
 {
 	unsigned shift = tunables.window ? log2_floor(tunables.window) : WINDOW_SHIFT_MAX;
 
@@ -74,7 +74,7 @@ static void place_windows(unsigned windows, uint64_t random)
 	for (unsigned tries = 0; tries < PLACE_TRIES; tries++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		layout.table = WINDOWS_LOWEST + (random >> 33) % places * PLACE_STEP;
-		if (os_range_is_free(layout.table, table + span))
+		if (!look || os_range_is_free(layout.table, table + span))
 			break;
 	}
 	layout.base = layout.table + table;
@@ -103,7 +103,7 @@ static void window_init(struct pool *p)
 		w->observe = (uint32_t)tunables.observe;
 }
 
-cold bool pools_init(uint64_t random)
+cold bool pools_init(uint64_t random, bool look)
 {
 	static struct pool small[2]; /* one node: no mapping of its own */
 	unsigned n = topology.count + 1;
@@ -111,7 +111,7 @@ cold bool pools_init(uint64_t random)
 	pools = n <= 2 ? small : os_map(round_up(n * sizeof(struct pool), os_page_size));
 	if (!pools)
 		return false;
-	place_windows(n, random);
+	place_windows(n, random, look);
 	for (unsigned i = 0; i < n; i++) {
 		pools[i].index = i;
 		window_init(&pools[i]);
@@ -194,6 +194,23 @@ static void account_free(struct pool *p, struct slab *s, size_t resident)
 	tally(p->index, 0, COUNT_empty, s->units);
 }
 
+/* Whether what a free span holds still lies on the node. */
+static bool is_at_home(const struct slab *s, unsigned index)
+{
+	for (unsigned i = 0; i < s->units; i++) {
+		char *at = (char *)slab_addr(s + i);
+
+		if (!s[i].resident)
+			continue;
+		int first = mem_look_again(at + (size_t)__builtin_ctz(s[i].resident) * GRANULE);
+		int last = mem_look_again(at + (size_t)log2_floor(s[i].resident) * GRANULE);
+
+		if ((first >= 0 && first != (int)index) || (last >= 0 && last != (int)index))
+			return false;
+	}
+	return true;
+}
+
 struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool strict)
 {
 	struct pool *p = &pools[index];
@@ -204,8 +221,9 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 		return NULL;
 	size_t before = mem_resident(s);
 	account_taken(p, s, before);
-	/* The last resort may land elsewhere: a slab over two nodes would be filed under one. */
-	if (!strict && before && topology.count > 1)
+	/* A slab over two nodes would be filed under one: what the last resort finds goes, and what
+	 * was moved away meanwhile. */
+	if (before && topology.count > 1 && (!strict || !is_at_home(s, index)))
 		before -= mem_discard(s);
 	slab_set_node(s, index);
 	int landed = mem_bring(s, bytes, index, strict);
@@ -227,6 +245,24 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 	if (s->misplaced)
 		tally(s->node, cls, COUNT_misplaced, 1);
 	return s;
+}
+
+void slab_refile(struct slab *s, unsigned index)
+{
+	static const enum counter moved[] = {COUNT_active, COUNT_slots, COUNT_used, COUNT_held};
+	int64_t by[] = {1, s->capacity, s->tallied, (int64_t)mem_resident(s)};
+	bool misplaced = index != layout_window_of(&layout, slab_addr(s));
+
+	for (unsigned i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
+		tally(s->node, s->cls, moved[i], -by[i]);
+		tally(index, s->cls, moved[i], by[i]);
+	}
+	if (s->misplaced)
+		tally(s->node, s->cls, COUNT_misplaced, -1);
+	if (misplaced)
+		tally(index, s->cls, COUNT_misplaced, 1);
+	s->misplaced = misplaced;
+	slab_set_node(s, index);
 }
 
 void pool_free_slab(struct slab *s, enum counter was)

@@ -41,8 +41,8 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 	telemetry_mirror(index, cls, c, count);
 }
 
-/* Chooses the windows' place, sets up `layout` and the pools; false: no memory. */
-bool pools_init(uint64_t random);
+/* Chooses the windows' place (and looks whether it is free), sets up `layout` and the pools; false: no memory. */
+bool pools_init(uint64_t random, bool look);
 
 /* Whether a window has come as far as addr, which lies in it: its descriptor can be read. */
 bool pools_reach(uintptr_t addr);
@@ -66,6 +66,9 @@ void pool_set_full(struct pool *p);
  * Its counters must be settled but for the slab's own: `was` names the one to take it from.
  */
 void pool_free_slab(struct slab *s, enum counter was);
+
+/* An OWNED slab, its owner calling, was moved to another node: filed there from now on. */
+void slab_refile(struct slab *s, unsigned index);
 
 /* Puts an owned slab (owner already NULL) on its node's list, or frees it if nothing is out. */
 void pool_list_slab(struct slab *s);

@@ -8,6 +8,7 @@
 #include <numaif.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -78,6 +79,15 @@ static char *const *environ_early(void)
 	return argc ? (char *const *)(argc + 1 + *argc + 1) : NULL;
 }
 
+/* Whether the variable is there and its value has the word in it. */
+static bool has_variable(char *const *envp, const char *name, const char *word)
+{
+	for (; envp && *envp; envp++)
+		if (strncmp(*envp, name, strlen(name)) == 0 && strstr(*envp, word))
+			return true;
+	return false;
+}
+
 void os_init(struct os_start *start)
 {
 	const uint64_t *seed = (const uint64_t *)getauxval(AT_RANDOM);
@@ -86,6 +96,7 @@ void os_init(struct os_start *start)
 	if (os_page_size == 0)
 		os_page_size = 4096;
 	start->envp = environ ? environ : environ_early();
+	start->valgrind = has_variable(start->envp, "LD_PRELOAD=", "vgpreload");
 	start->secure = getauxval(AT_SECURE) != 0;
 	start->random = seed ? seed[0] ^ (seed[1] << 1) : (uint64_t)(uintptr_t)start;
 	start->rseq_feature_size = (unsigned)getauxval(AT_RSEQ_FEATURE_SIZE);

@@ -19,6 +19,7 @@ extern hidden_ size_t os_page_size; /* set by os_init */
 struct os_start {
 	char *const *envp; /* NULL when not known */
 	bool secure;	   /* AT_SECURE */
+	bool valgrind;	   /* a tool of valgrind's runs us: large empty mappings are dear there */
 	uint64_t random;
 	unsigned rseq_feature_size; /* AT_RSEQ_FEATURE_SIZE, 0 when absent */
 };

@@ -92,9 +92,26 @@ void bin_top_up(struct heap *h, struct slab *s)
 	h->cls[s->cls].own++;
 }
 
+/*
+ * Memory about to be used again may have moved: where the kernel is to place it, and where a slab
+ * was idle for a while.
+ */
+static void look_where(struct slab *s)
+{
+	if (tunables.placement != PLACEMENT_KERNEL && !s->idle)
+		return;
+	uintptr_t block = link_is_end(s->free) ? slab_addr(s) : s->free;
+	int index = mem_look_again((void *)block);
+
+	if (index >= 0 && index != s->node)
+		slab_refile(s, (unsigned)index);
+}
+
 /* Blocks that were free already: freed here, or by others.  NULL: there are none. */
 static void *take_freed(struct heap *h, struct slab *s)
 {
+	if (topology.guarded)
+		look_where(s);
 	unsigned n = 0, used = slab_used(s);
 	uintptr_t first = slab_take_free(s, &n);
 

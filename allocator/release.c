@@ -138,8 +138,13 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 	}
 	if (h != &heap_none)
 		h->remote_out++;
+	unsigned node = slab_node(s), cls = s->cls;
+
 	switch (slab_push_remote(s, p)) {
 	case PUSHED:
+		return;
+	case PUSHED_LISTED:
+		tally(node, cls, COUNT_used, -1);
 		return;
 	case PUSHED_FIRST:
 		tally(s->node, s->cls, COUNT_full, -1);
@@ -147,6 +152,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		pool_list_slab(s);
 		return;
 	case PUSHED_LAST:
+		tally(node, cls, COUNT_used, -1);
 		pool_reap_slab(s);
 		return;
 	}

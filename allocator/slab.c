@@ -123,7 +123,9 @@ enum slab_push slab_push_remote(struct slab *s, void *block)
 							memory_order_relaxed));
 	if (remote_state(w) == SLAB_FULL)
 		return PUSHED_FIRST;
-	return remote_is_empty(to) ? PUSHED_LAST : PUSHED;
+	if (remote_state(w) != SLAB_LISTED)
+		return PUSHED;
+	return remote_is_empty(to) ? PUSHED_LAST : PUSHED_LISTED;
 }
 
 uint64_t slab_set_listed(struct slab *s)
@@ -134,6 +136,7 @@ uint64_t slab_set_listed(struct slab *s)
 		to = remote_turn(w, SLAB_LISTED, slab_used(s));
 	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, to, memory_order_acq_rel,
 							memory_order_relaxed));
+	s->listed = (uint16_t)remote_count(to);
 	return to;
 }
 
@@ -144,6 +147,9 @@ void slab_set_owned(struct slab *s)
 	while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, remote_turn(w, SLAB_OWNED, 0),
 						      memory_order_acq_rel, memory_order_relaxed))
 		;
+	/* Each push meanwhile took one off the node's count (release.c). */
+	if (remote_state(w) == SLAB_LISTED)
+		s->tallied -= (uint16_t)(remote_count(w) - s->listed);
 }
 
 unsigned slab_list_length(const struct slab *s, uintptr_t first)

@@ -2,13 +2,11 @@
 #include "allocator/allocator.h"
 
 /*
- * Registered as early as a library can, so that other libraries' fork handlers, registered later,
- * have run before ours take the locks.
+ * Constructors of a library that is preloaded run before the program's; thread-local storage is in
+ * place by then.
  */
 __attribute__((constructor(101))) static void library_start(void)
 {
-	if (!alloc_boot())
-		return;
-	alloc_open_fast_paths();
-	fork_init();
+	if (alloc_boot())
+		alloc_open_fast_paths();
 }
