@@ -223,8 +223,16 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 	account_taken(p, s, before);
 	/* A slab over two nodes would be filed under one: what the last resort finds goes, and what
 	 * was moved away meanwhile. */
-	if (before && topology.count > 1 && (!strict || !is_at_home(s, index)))
-		before -= mem_discard(s);
+	if (before && topology.count > 1 && (!strict || !is_at_home(s, index))) {
+		size_t gone = mem_discard(s);
+
+		before -= gone;
+		if (gone && !span_restore(&p->window, s)) {
+			s->dirty = 0;
+			put_span(p, s);
+			return NULL;
+		}
+	}
 	slab_set_node(s, index);
 	int landed = mem_bring(s, bytes, index, strict);
 	if (landed < 0) {
