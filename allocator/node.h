@@ -41,7 +41,8 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 	telemetry_mirror(index, cls, c, count);
 }
 
-/* Chooses the windows' place (and looks whether it is free), sets up `layout` and the pools; false: no memory. */
+/* Chooses the windows' place (and looks whether it is free), sets up `layout` and the pools; false:
+ * no memory. */
 bool pools_init(uint64_t random, bool look);
 
 /* Whether a window has come as far as addr, which lies in it: its descriptor can be read. */

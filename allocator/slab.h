@@ -56,7 +56,7 @@ struct slab {
 	uint64_t hidden; /* classes >= 1 KiB: free blocks that are on no list (pages given back) */
 	uint32_t head_units;   /* SPAN_INNER, or last of a free span: units back to the first */
 	uint16_t resident;     /* of this unit: a bit for each sixteenth populated by us */
-	uint16_t listed;     /* blocks on the remote list when it was LISTED */
+	uint16_t listed;       /* blocks on the remote list when it was LISTED */
 	uint16_t tallied;      /* used, as the node's counters know it */
 	uint8_t dirty;	       /* SPAN_FREE: may hold data (and memory) */
 	uint8_t misplaced;     /* landed elsewhere than asked, or over two nodes */
@@ -225,7 +225,8 @@ enum slab_push { PUSHED, PUSHED_LISTED, PUSHED_FIRST, PUSHED_LAST };
 
 /*
  * Pushes a block from any thread.  PUSHED_FIRST: the slab was FULL, is OWNED now and the caller's
- * to place.  PUSHED_LISTED: it is LISTED.  PUSHED_LAST: it is LISTED and may be empty: look again under the node lock.
+ * to place.  PUSHED_LISTED: it is LISTED.  PUSHED_LAST: it is LISTED and may be empty: look again
+ * under the node lock.
  */
 enum slab_push slab_push_remote(struct slab *s, void *block);
 

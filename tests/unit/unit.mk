@@ -66,11 +66,11 @@ $(UT)/tsan/%.o: %.c tests/unit/unit.mk
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) -MMD -MP -c -o $@ $<
 # Where the windows are placed the sanitizer has its shadow: they go to the low range it leaves to programs.
-$(UT)/tsan/node.c: allocator/node.c tests/unit/unit.mk
+$(UT)/tsan/pools.c: allocator/pools.c tests/unit/unit.mk
 	@mkdir -p $(@D)
 	sed -e 's/^\(#define WINDOWS_LOWEST\).*/\1 ((uint64_t)64 << 30)/' \
 	    -e 's/^\(#define WINDOWS_HIGHEST\).*/\1 ((uint64_t)1 << 40)/' $< >$@
-$(UT)/tsan/allocator/node.o: $(UT)/tsan/node.c
+$(UT)/tsan/allocator/pools.o: $(UT)/tsan/pools.c
 	@mkdir -p $(@D)
 	$(CC) $(UT_TSAN_FLAGS) -MMD -MP -c -o $@ $<
 $(UT)/tsan/allocator/heap.o: UT_TSAN_FLAGS += -Dpthread_key_create=tsan_key_create -Dpthread_setspecific=tsan_setspecific
