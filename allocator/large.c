@@ -91,13 +91,14 @@ static bool task_has_policy(size_t size)
 	return mode > MPOL_DEFAULT && mode != MPOL_LOCAL;
 }
 
-static void follow_task(struct slab *s)
+/* A policy of the block's own; what an earlier block left, perhaps elsewhere, goes first. */
+static void give_policy(struct slab *s, int mode, int node)
 {
 	void *at = (void *)slab_addr(s);
 
 	if (s->dirty && os_discard(at, slab_bytes(s)))
 		s->dirty = 0;
-	os_set_policy(at, slab_bytes(s), MPOL_DEFAULT, -1);
+	os_set_policy(at, slab_bytes(s), mode, node);
 	s->moved = 1; /* laid afresh when freed */
 }
 
@@ -112,7 +113,10 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 	}
 	s->moved = 0;
 	if (task_has_policy(size))
-		follow_task(s);
+		give_policy(s, MPOL_DEFAULT, -1);
+	else if (tunables.large == LARGE_HOME && pool_large()->window.policy >= 0 &&
+		 !topology.silent)
+		give_policy(s, MPOL_PREFERRED, topology.number[topology_here()]);
 	*zero = !s->dirty;
 	s->bytes = page_round(size);
 	s->cls = 0;

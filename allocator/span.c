@@ -164,7 +164,8 @@ static bool map_table(struct window *w, size_t to)
 /*
  * Placement observe: 1 chunk of 2 MiB in w->observe prefers its node as the others do, but stays
  * visible to NUMA balancing, which reports remote access and, as the node is the only one asked
- * for, moves nothing.  A kernel that refuses the combination (before 6.x) leaves it home.
+ * for, moves nothing.  A kernel that refuses the combination (6.1 does, 6.12 does not) leaves it
+ * home.
  */
 static void window_observe(const struct window *w, char *at, size_t bytes)
 {

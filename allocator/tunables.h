@@ -25,7 +25,8 @@
 #define TUNABLES(X)                                                                             \
 	X(placement, PLACEMENT, ENUM, PLACEMENT_HOME, 0, 2, "home|observe|kernel",              \
 	  "where a slab's pages go: home = on the node of the CPU that asked for it; "          \
-	  "observe = the same, and a sample of the slabs reports remote access; "               \
+	  "observe = the same, and a sample reports remote access (as home where the kernel "    \
+	  "refuses that: 6.1 does, 6.12 does not); "               \
 	  "kernel = first touch, and the kernel's balancing may migrate them")                  \
 	X(large, LARGE, ENUM, LARGE_TOUCH, 0, 1, "touch|home",                                  \
 	  "large blocks: touch = each page on the node that first writes to it; "               \
@@ -36,8 +37,8 @@
 	X(observe, OBSERVE, UINT, 0, 0, 65536, "",                                              \
 	  "in placement observe, 1 chunk in N is under observation (0 = none)")                 \
 	X(window, WINDOW, POW2, 0, 64ull << 20, 1ull << 40, "",                                 \
-	  "address space reserved for each node, rounded down to a power of two "               \
-	  "(0 = chosen from the limits in force)")                                              \
+	  "addresses that each node's memory may take, rounded down to a power of two "               \
+	  "(0 = 1T, less where there are many nodes)")                                              \
 	X(check, CHECK, BOOL, 0, 0, 1, "",                                                      \
 	  "check every free: a double, inner or foreign pointer is named and aborts")           \
 	X(telemetry, TELEMETRY, BOOL, 1, 0, 1, "",                                              \
@@ -52,13 +53,14 @@
 	  "number of the group that may read the telemetry files; numaslab run takes its "      \
 	  "name too (unset: the user alone)")                                                   \
 	X(thp, THP, ENUM, THP_AUTO, 0, 2, "auto|never|always",                                  \
-	  "transparent huge pages: auto = for full chunks and as the system says for large "    \
-	  "blocks; never; always")                                                              \
+	  "transparent huge pages: auto = none for slabs, as the system says for large "    \
+	  "blocks; never; always = as the system says for all")                                                              \
 	X(deepbind, DEEPBIND, ENUM, DEEPBIND_WRAP, 0, 1, "wrap|keep",                           \
 	  "dlopen with RTLD_DEEPBIND: wrap = the flag is dropped, so that the plugin uses "     \
 	  "this malloc too; keep = left alone")                                                 \
 	X(retain, RETAIN, BYTES, 32ull << 20, 0, 1ull << 40, "",                                \
-	  "memory kept ready after frees, beyond the floor (0 = given back at once)")
+	  "what a program that frees and allocates in cycles may keep beyond the floor, "         \
+	  "until a second after its last cycle (0 = nothing)")
 /* clang-format on */
 
 /* In the order of the words above. */

@@ -128,7 +128,7 @@ static void append(char *buf, size_t size, const char *separator, const char *te
 static void judge_rlimits(const struct facts *f, struct finding *out)
 {
 	const struct limit_line lines[] = {
-	    {"RLIMIT_AS", "v", "smaller windows of address space for each node", &f->limit_as,
+	    {"RLIMIT_AS", "v", "malloc fails when it is reached", &f->limit_as,
 	     RLIM_INFINITY},
 	    {"RLIMIT_DATA", "d", "malloc fails when it is reached", &f->limit_data, RLIM_INFINITY},
 	    {"RLIMIT_FSIZE", "f", "telemetry is off", &f->limit_fsize, 64u << 20},
@@ -149,11 +149,6 @@ static void judge_rlimits(const struct facts *f, struct finding *out)
 	}
 	if (*have)
 		finding_bad(out, FINDING_WARN, cost, mend, "%s", have);
-	else if (f->limit_memlock.rlim_cur != RLIM_INFINITY)
-		finding_ok(out,
-			   "none that matters (RLIMIT_MEMLOCK is %llu KiB: windows are small "
-			   "without privilege)",
-			   (unsigned long long)f->limit_memlock.rlim_cur >> 10);
 	else
 		finding_ok(out, "none");
 }

@@ -71,7 +71,7 @@ done
 # MPOL_PREFERRED_MANY|MPOL_F_NUMA_BALANCING: EINVAL in 6.1 (measured), taken by 6.12.
 observed() {
 	case $(uname -r) in
-	6.1.*) echo "ok - $1 # SKIP this kernel refuses PREFERRED_MANY|NUMA_BALANCING: observe is as home here" ;;
+	6.1.*) echo "ok - $1 # SKIP this kernel refuses PREFERRED_MANY|NUMA_BALANCING, and the library has no other way yet" ;;
 	*) is "$@" ;;
 	esac
 }
