@@ -324,6 +324,22 @@ static void random_walk(void)
 	exercise(400, 1);
 }
 
+/* A large block is freed with a page that the program made read-only: the next one has it whole. */
+static void altered_mapping(void)
+{
+	enum { SIZE = 700000 };
+
+	char *p = malloc(SIZE);
+	uintptr_t page = ((uintptr_t)p + 4095) & ~(uintptr_t)4095;
+
+	memset(p, 1, SIZE);
+	CHECK_EQ(mprotect((void *)(page + 8192), 4096, PROT_READ), 0);
+	free(p);
+	p = malloc(SIZE);
+	memset(p, 2, SIZE);
+	free(p);
+}
+
 const struct test tests[] = {
     {.name = "alignment_16", .run = alignment_16},
     {.name = "alignment_any", .run = alignment_any, .timeout = 60},
@@ -337,5 +353,6 @@ const struct test tests[] = {
     {.name = "usable_size", .run = usable_size},
     {.name = "valloc_pvalloc", .run = valloc_pvalloc},
     {.name = "random_walk", .run = random_walk},
+    {.name = "altered_mapping", .run = altered_mapping},
     {.name = NULL},
 };
