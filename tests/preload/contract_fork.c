@@ -263,7 +263,10 @@ const struct test tests[] = {
      .timeout = 60},
     {.name = "atfork_plugin", .run = atfork_plugin, .timeout = 60},
     {.name = "fork_copies_nothing", .run = fork_copies_nothing, .timeout = 60},
-    {.name = "fork_grows_nothing", .run = fork_grows_nothing, .timeout = 60},
+    {.name = "fork_grows_nothing",
+     .run = fork_grows_nothing,
+     .env = {"NUMASLAB_RETAIN=0"},
+     .timeout = 60},
     {.name = "fork_chain", .run = fork_chain, .timeout = 60},
     {.name = NULL},
 };
