@@ -128,8 +128,7 @@ static void append(char *buf, size_t size, const char *separator, const char *te
 static void judge_rlimits(const struct facts *f, struct finding *out)
 {
 	const struct limit_line lines[] = {
-	    {"RLIMIT_AS", "v", "malloc fails when it is reached", &f->limit_as,
-	     RLIM_INFINITY},
+	    {"RLIMIT_AS", "v", "malloc fails when it is reached", &f->limit_as, RLIM_INFINITY},
 	    {"RLIMIT_DATA", "d", "malloc fails when it is reached", &f->limit_data, RLIM_INFINITY},
 	    {"RLIMIT_FSIZE", "f", "telemetry is off", &f->limit_fsize, 64u << 20},
 	    {"RLIMIT_NOFILE", "n", "telemetry may be off", &f->limit_nofile, 16},
