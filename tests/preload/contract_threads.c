@@ -328,10 +328,16 @@ static void count_signal(int number)
 
 static atomic_bool enough;
 
+/* One signal at a time, and some work between two: a flood would leave the target none. */
 static void *bother(void *target)
 {
-	while (!enough)
+	for (unsigned sent = 0; !enough; sent++) {
 		pthread_kill(*(pthread_t *)target, SIGUSR1);
+		while (!enough && (unsigned)signals <= sent)
+			sched_yield();
+		for (volatile unsigned pause = sent * 7919 % 5000; pause; pause--)
+			;
+	}
 	return NULL;
 }
 
