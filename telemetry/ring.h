@@ -11,13 +11,17 @@
  *	POOLS           one line for each node, the last one for the large blocks
  *	LIVE            rows of counters, row = pool * classes + class; stored at each transition
  *	HISTORY         the ring: one entry for each tick
- *	SLAB_MAP        reserved: offset and count are 0
+ *	SLAB_MAP        one word for each 64 KiB unit of slab memory that was ever used, in pages
+ *	                of RING_MAP_UNITS units, given out as they are needed
+ *	SLAB_DIR        for each RING_MAP_UNITS units of address space: 1 + the page, 0: none
  *
  * All numbers are in the machine's byte order, all offsets are from the file's beginning, nothing
- *is a pointer.  The major version changes when an old reader would misread; the minor one when
- * fields, counters or sections are appended (readers find them by stride, count and type).
+ * is a pointer (the addresses of the process resolve its addresses; no reader follows them).  The
+ *major version changes when an old reader would misread; the minor one when fields, counters or
+ *sections are appended (readers find them by stride, count and type).
  *
- * Beside it lies NAME.pins, struct ring_pin [RING_PINS], which readers of the same user write.
+ * Beside it lie NAME.pins, struct ring_pin [RING_PINS], which readers of the same user write, and
+ * NAME.control, struct ring_control, 0600, by which its user (or root) asks for observation.
  *
  * The process holds an open-file-description write lock on byte RING_LIVE_BYTE for as long as it
  * maps the file: F_OFD_GETLK tells whether it lives.
@@ -49,7 +53,7 @@
 
 #define RING_MAGIC	 UINT64_C(0x62616c73616d756e) /* "numaslab" */
 #define RING_MAJOR	 1
-#define RING_MINOR	 0
+#define RING_MINOR	 1
 #define RING_LIVE_BYTE	 0
 #define RING_PINS	 64
 #define RING_STUCK_MS	 60000
@@ -68,6 +72,7 @@ enum ring_section_type {
 	RING_LIVE,
 	RING_HISTORY,
 	RING_SLAB_MAP,
+	RING_SLAB_DIR,
 	RING_SECTIONS = 8 /* of the table; the rest is RING_NONE */
 };
 
@@ -110,13 +115,73 @@ struct ring_header {
 	uint32_t pool_stride;	   /* bytes of a pool's part of a history entry */
 	uint32_t reserved2;
 	struct ring_section sections[RING_SECTIONS];
-	uint8_t reserved3[48];
+	/* Since minor 1.  unit of an address = (address - base) >> 16, its window (= pool) =
+	 * (address - base) >> window_shift; the last window holds the large blocks. */
+	uint64_t base, span; /* of all windows */
+	uint64_t map_at;     /* where the process itself maps SLAB_MAP and SLAB_DIR (eBPF); */
+	uint64_t dir_at;     /* 0: there is none */
+	uint32_t window_shift, window_count;
+	uint64_t reserved3;
 	/* From here on it changes; a line of its own. */
 	union ring_head head;
 	uint64_t last_ms; /* of the last tick, also one that was passed over */
 	uint64_t skipped; /* entries left out for pins, ever */
-	uint64_t reserved4[5];
+	/* Since minor 1. */
+	uint64_t observe_request; /* acknowledged: struct ring_control; 0: nobody asks */
+	uint64_t observed_bytes;  /* under observation now */
+	uint32_t observe_how;	  /* enum ring_observe */
+	uint32_t reserved4;
+	uint64_t map_lost; /* pages of the map that there was no memory or room for */
+	uint64_t reserved5;
 };
+
+enum ring_observe {
+	RING_OBSERVE_NONE,
+	RING_OBSERVE_PREFERRED, /* PREFERRED_MANY | NUMA_BALANCING */
+	RING_OBSERVE_BIND,	/* BIND | NUMA_BALANCING, only where the node has room (6.1) */
+	RING_OBSERVE_REFUSED	/* the kernel takes neither, or no node has room for it */
+};
+
+/*
+ * A word of the map: bits 0-2 the state, 3 misplaced, 8-15 the class, 16-23 the pool where it
+ * landed.  Slabs: 32-47 objects used (as the counters know), 48-63 the generation: how often a
+ * slab was born in this unit (mod 65536), kept while it is free.  INNER: 32-47 units back to the
+ * slab's first.  LARGE: 32-63 how many units; those behind the first have no words of their own.
+ */
+enum ring_map_state {
+	RING_MAP_FREE, /* nothing there, or it was given back */
+	RING_MAP_ACTIVE,
+	RING_MAP_PARTIAL,
+	RING_MAP_FULL,
+	RING_MAP_EMPTY, /* free, and memory kept */
+	RING_MAP_INNER, /* not the first unit of a slab of several */
+	RING_MAP_LARGE
+};
+
+#define RING_MAP_UNITS 512u /* a page of 4 KiB of the map */
+
+#define RING_MAP_STATE(w)      ((unsigned)((w)&7))
+#define RING_MAP_MISPLACED(w)  ((unsigned)((w) >> 3 & 1))
+#define RING_MAP_CLASS(w)      ((unsigned)((w) >> 8 & 255))
+#define RING_MAP_POOL(w)       ((unsigned)((w) >> 16 & 255))
+#define RING_MAP_USED(w)       ((unsigned)((w) >> 32 & 0xffff))
+#define RING_MAP_GENERATION(w) ((unsigned)((w) >> 48))
+#define RING_MAP_BACK(w)       RING_MAP_USED(w)
+#define RING_MAP_LENGTH(w)     ((uint32_t)((w) >> 32))
+
+/*
+ * Asks for observation: 1 chunk of 2 MiB of slabs in `sample` reports remote access to NUMA
+ * balancing until the lease ends.  Any value is safe: what is out of range asks for nothing.  The
+ * writer stores lease 0, the request, the lease.  Another seed is another sample.
+ */
+struct ring_control {
+	uint64_t request;  /* sample (1..RING_SAMPLE_MAX) << 32 | seed; 0: nothing */
+	uint64_t lease_ms; /* CLOCK_MONOTONIC; at most RING_LEASE_MS ahead */
+	uint64_t reserved[6];
+};
+
+#define RING_SAMPLE_MAX 65536u
+#define RING_LEASE_MS	60000
 
 struct ring_name {
 	char name[RING_NAME_SIZE];
@@ -167,7 +232,9 @@ _Static_assert(offsetof(struct ring_header, boot_id) == 72, "format");
 _Static_assert(offsetof(struct ring_header, comm) == 112, "format");
 _Static_assert(offsetof(struct ring_header, section_count) == 128, "format");
 _Static_assert(offsetof(struct ring_header, sections) == 144, "format");
+_Static_assert(offsetof(struct ring_header, base) == 336, "format");
 _Static_assert(offsetof(struct ring_header, head) == 384, "format");
+_Static_assert(offsetof(struct ring_header, observe_request) == 408, "format");
 _Static_assert(sizeof(struct ring_header) == 448, "format");
 _Static_assert(sizeof(struct ring_header) <= RING_HEADER_SIZE, "format");
 _Static_assert(sizeof(struct ring_name) == 24, "format");
@@ -178,6 +245,7 @@ _Static_assert(COUNTER_COUNT == 17 && RING_ROW_WORDS == 24,
 _Static_assert(sizeof(struct ring_totals) == 256, "format");
 _Static_assert(sizeof(struct ring_entry) == 64, "format");
 _Static_assert(sizeof(struct ring_pin) == 16, "format");
+_Static_assert(sizeof(struct ring_control) == 64, "format");
 
 /* Words that two processes share: each access whole, in the order that barriers give. */
 #define ring_load(p)	 __atomic_load_n(p, __ATOMIC_RELAXED)
