@@ -15,27 +15,48 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all help setup check demo lint clean
+.PHONY: all help check check-fresh demo lint clean
 all: ## build the library and the command
+
+# have HEADER: yes if the compiler finds it
+have = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -o /dev/null - 2>/dev/null && echo yes)
+# A build that cannot succeed says in one line what to install.  (These targets set up what they
+# need themselves, or need nothing.)
+ifneq ($(filter-out help clean uninstall demo check check-fresh lint,$(or $(MAKECMDGOALS),all)),)
+ABSENT := $(if $(shell command -v $(firstword $(CC)) 2>/dev/null),$(foreach h,stdlib.h numaif.h \
+	urcu/uatomic.h,$(if $(call have,$h),,<$h>)),the compiler '$(firstword $(CC))')
+ifneq ($(strip $(ABSENT)),)
+$(error $(strip $(ABSENT)): not found.  $(or $(shell SETUP= tests/setup -n build 2>&1), \
+	packages.txt lists what the build needs and dpkg says that it is installed: $(CC) does not look there))
+endif
+endif
 
 include preload/preload.mk
 include tools/tools.mk
 include tests/tests.mk
 
+# Without a -j of its own, make uses every core.
+ALL_CORES = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 # Both commands of the README set up what they need; a second make reads the files that the
 # packages brought.
 demo: ## run a real server under the library and show its heap
 	@tests/setup build demo
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) $(ALL_CORES) --no-print-directory all
 	@tests/demo
 
 check: ## all tests; ends with "N passed, N failed, N skipped"
 	@tests/setup build test bench vm
+	@$(MAKE) $(ALL_CORES) --no-print-directory check-bins
 	@$(MAKE) --no-print-directory check-built
 
-.PHONY: check-built
-check-built: all $(TEST_BINS)
+.PHONY: check-bins check-built
+check-bins: all $(TEST_BINS)
+check-built: check-bins
 	@tests/run $(SUITES)
+
+check-fresh: ## make demo and make check in bare Debian roots (root, an hour; FRESH="demo check")
+	@tests/setup fresh
+	@tests/run --timeout 9000 "tests/fresh/run $(FRESH)"
 
 lint: ## format, static analysis, the order of includes
 	@tests/setup lint

@@ -9,9 +9,10 @@ LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 
-# have HEADER: yes if the compiler finds it
-have = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -o /dev/null - 2>/dev/null && echo yes)
+# PACKAGE(what-is-left-out-without-it) of what is not there; `have` is the Makefile's.
 TOOLS_MISSING :=
+TOOLS_ABSENT   = $(foreach m,$(TOOLS_MISSING),$(firstword $(subst $(open), ,$(m))))
+open := (
 TOOLS_CFLAGS   = -DNUMASLAB_LIBDIR='"$(LIBDIR)"'
 ifeq ($(call have,numa.h),yes)
 TOOLS_CFLAGS += -DHAVE_LIBNUMA
@@ -41,7 +42,8 @@ $(BUILD)/tool-obj/%.o: %.c
 $(BUILD)/numaslab: $(TOOLS_OBJ)
 	echo "  LINK    $@"
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(TOOLS_LIBS) -o $@
-	@$(if $(TOOLS_MISSING),echo "numaslab is built without optional packages: $(TOOLS_MISSING)")
+	@$(if $(TOOLS_MISSING),echo "numaslab is built without optional packages: $(TOOLS_MISSING)"; \
+		echo "as root: apt-get install $(sort $(TOOLS_ABSENT)); then make again")
 
 -include $(TOOLS_OBJ:.o=.d)
 
