@@ -178,5 +178,6 @@ size_t alloc_trim(void)
 		}
 		pool_trim_partial(&pools[i]);
 	}
+	large_trim();
 	return pools_purge(0, 0);
 }

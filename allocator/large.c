@@ -9,6 +9,7 @@
  */
 
 #define POLICY_MIN ((size_t)1 << 20)
+#define KEPT_MAX   ((size_t)512 << 10)
 #define MOVE_MIN   ((size_t)512 << 10) /* below, copying is cheaper than moving pages */
 
 static size_t page_round(size_t n)
@@ -27,46 +28,35 @@ static void tally_large(int64_t count, int64_t bytes)
 	tally(topology.count, 0, COUNT_used, bytes);
 }
 
-/* A dirty span stops being a free one: its memory is the program's affair now. */
-static void leave_dirty(struct slab *s)
+/* Units of a dirty span stop being free: their memory is the program's affair now. */
+static void leave_dirty(struct slab *unit, size_t units)
 {
-	size_t resident = mem_resident(s);
+	size_t resident = 0;
 
-	if (!s->dirty)
-		return;
-	for (unsigned i = 0; i < s->units; i++)
-		s[i].resident = 0;
+	for (size_t i = 0; i < units; i++) {
+		resident += (size_t)__builtin_popcount(unit[i].resident) * GRANULE;
+		unit[i].resident = 0;
+	}
 	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
 	mem_shrink(resident);
 	tally(topology.count, 0, COUNT_held, -(int64_t)resident);
-	tally(topology.count, 0, COUNT_empty, -(int64_t)s->units);
+	tally(topology.count, 0, COUNT_empty, -(int64_t)units);
 }
 
+/* All of a span counts as resident, on the node that the block was asked from. */
 static void enter_dirty(struct slab *s)
 {
 	size_t bytes = slab_bytes(s);
 
-	for (unsigned i = 0; i < s->units; i++)
+	for (unsigned i = 0; i < s->units; i++) {
 		s[i].resident = UINT16_MAX;
+		slab_set_node(s + i, s->node);
+	}
 	s->dirty = 1;
 	mem_grow(bytes);
 	atomic_fetch_add_explicit(&mem.dirty, bytes, memory_order_relaxed);
 	tally(topology.count, 0, COUNT_held, (int64_t)bytes);
 	tally(topology.count, 0, COUNT_empty, s->units);
-}
-
-static struct slab *take_span(size_t units, size_t align_units)
-{
-	struct pool *p = pool_large();
-	bool was_clean;
-
-	struct slab *s = pool_take_span(p, units, align_units, &was_clean);
-	if (!s)
-		return NULL;
-	leave_dirty(s);
-	if (was_clean)
-		mem_regret(slab_bytes(s));
-	return s;
 }
 
 static void put_span(struct slab *s)
@@ -76,6 +66,44 @@ static void put_span(struct slab *s)
 	lock_take(&p->lock);
 	span_put(&p->window, s);
 	lock_release(&p->lock);
+}
+
+/*
+ * Memory that was another node's lately is not touched first by us: it goes back.  (span_take
+ * avoids such spans; one merged of two nodes' may come.)
+ */
+static bool discard_foreign(struct slab *s, unsigned here)
+{
+	unsigned i = 0;
+
+	while (i < s->units && slab_node(s + i) == here)
+		i++;
+	if (i == s->units || !mem_give_back((void *)slab_addr(s), slab_bytes(s)))
+		return true;
+	s->dirty = 0;
+	return span_restore(&pool_large()->window, s);
+}
+
+static struct slab *take_span(size_t units, size_t align_units)
+{
+	struct pool *p = pool_large();
+	unsigned here = topology.count > 1 ? topology_here() : 0;
+	bool was_clean;
+
+	struct slab *s = pool_take_span(p, units, align_units, here, &was_clean);
+	if (!s)
+		return NULL;
+	if (s->dirty) {
+		leave_dirty(s, s->units);
+		if (topology.count > 1 && !discard_foreign(s, here)) {
+			put_span(s);
+			return NULL;
+		}
+	}
+	if (was_clean)
+		mem_regret(slab_bytes(s));
+	slab_set_node(s, here);
+	return s;
 }
 
 /*
@@ -102,31 +130,6 @@ static void give_policy(struct slab *s, int mode, int node)
 	s->moved = 1; /* laid afresh when freed */
 }
 
-void *large_alloc(size_t size, size_t align, bool *zero)
-{
-	size_t units = units_for(size), align_units = max_size(align >> UNIT_SHIFT, 1);
-	struct slab *s = take_span(units, align_units);
-
-	if (!s) {
-		*zero = true;
-		return direct_alloc(size, align);
-	}
-	s->moved = 0;
-	if (task_has_policy(size))
-		give_policy(s, MPOL_DEFAULT, -1);
-	else if (tunables.large == LARGE_HOME && pool_large()->window.policy >= 0 &&
-		 !topology.silent)
-		give_policy(s, MPOL_PREFERRED, topology.number[topology_here()]);
-	*zero = !s->dirty;
-	s->bytes = page_round(size);
-	s->cls = 0;
-	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
-	slab_set_state(s, SPAN_LARGE);
-	tally_large(1, (int64_t)s->bytes);
-	telemetry_tick(os_now_ms());
-	return (void *)slab_addr(s);
-}
-
 /* The span's memory goes back now, or waits as dirty for the next block. */
 static void release_span(struct slab *s)
 {
@@ -149,8 +152,123 @@ static void release_span(struct slab *s)
 	pools_settle(topology.count);
 }
 
+/*
+ * The block freed last, up to KEPT_MAX, is kept aside: pairs of malloc and free take no lock and
+ * change no list.  It counts as in use and as cached, as blocks in a heap's bin do.
+ */
+static struct slab *_Atomic kept;
+
+static void keep_tick(void)
+{
+	static _Atomic unsigned turns;
+	unsigned n = atomic_load_explicit(&turns, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&turns, n, memory_order_relaxed);
+	if (n % 64 == 0)
+		telemetry_tick(os_now_ms());
+}
+
+static bool may_keep(const struct slab *s)
+{
+	return slab_bytes(s) <= KEPT_MAX && !s->moved && tunables.large != LARGE_HOME &&
+	       !atomic_load_explicit(&mem.altered, memory_order_relaxed);
+}
+
+/* Returns what was kept before, for the caller to release. */
+static struct slab *keep(struct slab *s)
+{
+	atomic_store_explicit(&mem.kept, slab_bytes(s), memory_order_relaxed);
+	slab_set_state(s, SPAN_BUSY);
+	tally(topology.count, 0, COUNT_cached, (int64_t)s->bytes);
+	struct slab *old = atomic_exchange_explicit(&kept, s, memory_order_acq_rel);
+	if (old)
+		tally(topology.count, 0, COUNT_cached, -(int64_t)old->bytes);
+	return old;
+}
+
+/* The kept block, if it has just so many units and was asked from this node; NULL. */
+static struct slab *take_kept(size_t units)
+{
+	struct slab *s = atomic_load_explicit(&kept, memory_order_acquire);
+
+	/* Descriptors are never unmapped: what is read of one that was taken meanwhile is only old.
+	 */
+	if (!s || __atomic_load_n(&s->units, __ATOMIC_RELAXED) != units ||
+	    (topology.count > 1 && slab_node(s) != topology_here()) ||
+	    !atomic_compare_exchange_strong_explicit(&kept, &s, NULL, memory_order_acq_rel,
+						     memory_order_relaxed))
+		return NULL;
+	atomic_store_explicit(&mem.kept, 0, memory_order_relaxed);
+	tally(topology.count, 0, COUNT_cached, -(int64_t)s->bytes);
+	return s;
+}
+
+static void *reuse_kept(struct slab *s, size_t size)
+{
+	size_t bytes = page_round(size);
+
+	if (bytes != s->bytes)
+		tally_large(0, (int64_t)bytes - (int64_t)s->bytes);
+	s->bytes = bytes;
+	slab_set_state(s, SPAN_LARGE);
+	keep_tick();
+	return (void *)slab_addr(s);
+}
+
+void *large_alloc(size_t size, size_t align, bool *zero)
+{
+	size_t units = units_for(size), align_units = max_size(align >> UNIT_SHIFT, 1);
+	struct slab *s = align_units == 1 ? take_kept(units) : NULL;
+
+	*zero = false;
+	if (s && likely(s->units == units)) {
+		return reuse_kept(s, size);
+	} else if (s) {
+		tally_large(-1, -(int64_t)s->bytes);
+		release_span(s);
+	}
+	s = take_span(units, align_units);
+	if (!s) {
+		*zero = true;
+		return direct_alloc(size, align);
+	}
+	s->moved = 0;
+	if (task_has_policy(size))
+		give_policy(s, MPOL_DEFAULT, -1);
+	else if (tunables.large == LARGE_HOME && pool_large()->window.policy >= 0 &&
+		 !topology.silent)
+		give_policy(s, MPOL_PREFERRED, topology.number[topology_here()]);
+	*zero = !s->dirty;
+	s->bytes = page_round(size);
+	s->cls = 0;
+	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
+	slab_set_state(s, SPAN_LARGE);
+	tally_large(1, (int64_t)s->bytes);
+	telemetry_tick(os_now_ms());
+	return (void *)slab_addr(s);
+}
+
 void large_free(struct slab *s)
 {
+	if (may_keep(s) && (s = keep(s)) == NULL)
+		return;
+	tally_large(-1, -(int64_t)s->bytes);
+	release_span(s);
+}
+
+const struct slab *large_kept(void)
+{
+	return atomic_load_explicit(&kept, memory_order_relaxed);
+}
+
+void large_trim(void)
+{
+	struct slab *s = atomic_exchange_explicit(&kept, NULL, memory_order_acq_rel);
+
+	if (!s)
+		return;
+	atomic_store_explicit(&mem.kept, 0, memory_order_relaxed);
+	tally(topology.count, 0, COUNT_cached, -(int64_t)s->bytes);
 	tally_large(-1, -(int64_t)s->bytes);
 	release_span(s);
 }
@@ -181,20 +299,26 @@ static void shrink(struct slab *s, size_t size)
 	slab_set_state(s, SPAN_LARGE);
 	rest->bytes = slab_bytes(rest);
 	rest->moved = s->moved;
+	slab_set_node(rest, slab_node(s));
 	release_span(rest);
 }
 
 static bool grow_in_place(struct slab *s, size_t size)
 {
 	struct pool *p = pool_large();
-	size_t units = units_for(size);
+	size_t units = units_for(size), have = s->units;
+	enum span_found found;
 	bool done = true;
 
-	if (units > s->units) {
+	if (units > have) {
 		lock_take(&p->lock);
-		done = span_extend(&p->window, s, units);
+		done = span_extend(&p->window, s, units, &found);
 		lock_release(&p->lock);
 		slab_set_state(s, SPAN_LARGE);
+		if (done && found == SPAN_FOUND_DIRTY)
+			leave_dirty(s + have, units - have);
+		else if (done && found == SPAN_FOUND_CLEAN)
+			mem_regret((units - have) << UNIT_SHIFT);
 	}
 	if (done)
 		set_bytes(s, size);
@@ -219,6 +343,7 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	to->bytes = s->bytes;
 	to->cls = 0;
 	to->moved = 1;
+	slab_set_node(to, slab_node(s));
 	atomic_store_explicit(&to->owner, NULL, memory_order_relaxed);
 	slab_set_state(to, SPAN_LARGE);
 	set_bytes(to, size);

@@ -38,8 +38,10 @@ static size_t extra_now(void)
 size_t mem_allowance(void)
 {
 	size_t peak = atomic_load_explicit(&mem.peak, memory_order_relaxed);
+	size_t allowed = max_size(RETAIN_FLOOR, peak / 128) + extra_now();
+	size_t kept = atomic_load_explicit(&mem.kept, memory_order_relaxed);
 
-	return max_size(RETAIN_FLOOR, peak / 128) + extra_now();
+	return allowed > kept ? allowed - kept : 0;
 }
 
 void mem_regret(size_t bytes)

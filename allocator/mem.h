@@ -19,6 +19,7 @@ struct mem {
 	_Atomic size_t peak;  /* of held */
 	_Atomic size_t dirty; /* the part of held that lies in free spans */
 	_Atomic size_t idle;  /* the part of held in empty slabs that heaps keep */
+	_Atomic size_t kept;  /* the large block kept aside (large.c), part of neither */
 	_Atomic size_t extra; /* what may stay dirty beyond the floor: see mem_regret() */
 	_Atomic uint64_t regret_ms;
 	_Atomic bool unmap;   /* address space or commitment is short: see mem_give_back() */

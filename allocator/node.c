@@ -95,7 +95,7 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 	struct pool *p = &pools[index];
 	bool was_clean;
 
-	struct slab *s = pool_take_span(p, class_slab_units(cls), 1, &was_clean);
+	struct slab *s = pool_take_span(p, class_slab_units(cls), 1, SPAN_ANY, &was_clean);
 	if (!s)
 		return NULL;
 	size_t before = mem_resident(s);
@@ -321,14 +321,18 @@ cold void pools_reclaim(void)
 	}
 }
 
-struct slab *pool_take_span(struct pool *p, size_t units, size_t align, bool *was_clean)
+struct slab *pool_take_span(struct pool *p, size_t units, size_t align, unsigned near,
+			    bool *was_clean)
 {
+	enum span_found found;
+
 	struct slab *s;
 
 	for (int tries = 0; tries < 2; tries++) {
 		lock_take(&p->lock);
-		s = span_take(&p->window, units, align, was_clean);
+		s = span_take(&p->window, units, align, near, &found);
 		lock_release(&p->lock);
+		*was_clean = found == SPAN_FOUND_CLEAN;
 		if (s && (!*was_clean || span_restore(&p->window, s)))
 			return s;
 		if (s)

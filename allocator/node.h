@@ -81,7 +81,8 @@ void pool_reap_slab(struct slab *s);
 struct slab *pool_take_partial(struct pool *p, unsigned cls);
 
 /* span_take() with memory under it; what is free elsewhere is unmapped if the system refuses. */
-struct slab *pool_take_span(struct pool *p, size_t units, size_t align, bool *was_clean);
+struct slab *pool_take_span(struct pool *p, size_t units, size_t align, unsigned near,
+			    bool *was_clean);
 void pools_reclaim(void);
 
 /* Gives memory back until no more than `keep` bytes of free spans stay; how much went. */

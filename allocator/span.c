@@ -54,6 +54,8 @@ static void bins_remove(struct span_bins *b, struct slab *s)
 /* The first bin at or above `bin` that has a span; SPAN_BINS: none. */
 static unsigned bins_next(const struct span_bins *b, unsigned bin)
 {
+	if (bin >= SPAN_BINS)
+		return SPAN_BINS;
 	if (bin < 64) {
 		uint64_t map = b->map[0] >> bin << bin;
 
@@ -71,7 +73,12 @@ static size_t lead_of(const struct slab *s, size_t align)
 	return -(slab_addr(s) >> UNIT_SHIFT) & (align - 1);
 }
 
-static struct slab *bins_find(const struct span_bins *b, size_t n, size_t align)
+static bool is_near(const struct slab *s, unsigned near)
+{
+	return near == SPAN_ANY || slab_node(s) == near;
+}
+
+static struct slab *bins_find(const struct span_bins *b, size_t n, size_t align, unsigned near)
 {
 	size_t need = n + align - 1;
 	unsigned bin = span_bin_of(n);
@@ -79,13 +86,16 @@ static struct slab *bins_find(const struct span_bins *b, size_t n, size_t align)
 
 	/* Its own bin may hold one long enough; from bin_for() on, all are. */
 	for (struct slab *s = b->head[bin]; s && effort-- > 0; s = s->next)
-		if (s->units >= n + lead_of(s, align))
+		if (s->units >= n + lead_of(s, align) && is_near(s, near))
 			return s;
-	bin = bins_next(b, span_bin_for(need));
-	if (bin == SPAN_BINS)
-		return NULL;
-	struct slab *s = b->head[bin];
-	return s->units >= n + lead_of(s, align) ? s : NULL;
+	bin = span_bin_for(need);
+	while ((bin = bins_next(b, bin)) < SPAN_BINS && effort-- > -SEARCH_EFFORT) {
+		struct slab *s = b->head[bin++];
+
+		if (s->units >= n + lead_of(s, align) && is_near(s, near))
+			return s;
+	}
+	return NULL;
 }
 
 static void mark_free(struct slab *s, size_t n, bool dirty)
@@ -258,17 +268,19 @@ static struct slab *take_frontier(struct window *w, size_t n, size_t align)
 	return s;
 }
 
-struct slab *span_take(struct window *w, size_t n, size_t align, bool *was_clean)
+struct slab *span_take(struct window *w, size_t n, size_t align, unsigned near,
+		       enum span_found *found)
 {
-	struct slab *s = bins_find(&w->dirty, n, align);
+	struct slab *s = bins_find(&w->dirty, n, align, near);
 
-	*was_clean = false;
+	*found = SPAN_FOUND_DIRTY;
 	if (!s) {
-		s = bins_find(&w->clean, n, align);
-		*was_clean = s != NULL;
+		*found = SPAN_FOUND_CLEAN;
+		s = bins_find(&w->clean, n, align, SPAN_ANY);
 	}
 	if (s)
 		return split(w, s, lead_of(s, align), n);
+	*found = SPAN_FOUND_NEW;
 	return take_frontier(w, n, align);
 }
 
@@ -320,7 +332,7 @@ struct slab *span_pop_dirty(struct window *w)
 	return NULL;
 }
 
-bool span_extend(struct window *w, struct slab *s, size_t n)
+bool span_extend(struct window *w, struct slab *s, size_t n, enum span_found *found)
 {
 	struct slab *after = s + s->units;
 	size_t more = n - s->units;
@@ -329,8 +341,14 @@ bool span_extend(struct window *w, struct slab *s, size_t n)
 		if (w->top + more > w->units || !window_grow(w, w->top + more))
 			return false;
 		w->top += more;
+		*found = SPAN_FOUND_NEW;
 	} else if (is_free_edge(w, after, false) && after->units >= more && !mem_unmaps()) {
 		split(w, after, 0, more);
+		*found = SPAN_FOUND_CLEAN;
+	} else if (is_free_edge(w, after, true) && after->units >= more &&
+		   slab_node(after) == slab_node(s)) {
+		split(w, after, 0, more);
+		*found = SPAN_FOUND_DIRTY;
 	} else {
 		return false;
 	}

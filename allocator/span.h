@@ -38,12 +38,17 @@ struct window {
 unsigned span_bin_of(size_t n);
 unsigned span_bin_for(size_t n);
 
+/* Where a span came from: kept memory, memory given back before, memory never used. */
+enum span_found { SPAN_FOUND_DIRTY, SPAN_FOUND_CLEAN, SPAN_FOUND_NEW };
+
 /*
  * A span of exactly n units, its address a multiple of `align` units (a power of two); state
  * SPAN_BUSY, .dirty as found, .units set; NULL: the window is full or the system refuses.
- * *was_clean says that it had been given back before.
+ * A dirty one is taken only if its first unit was on node index `near`, unless that is SPAN_ANY.
  */
-struct slab *span_take(struct window *w, size_t n, size_t align, bool *was_clean);
+#define SPAN_ANY UINT32_MAX
+struct slab *span_take(struct window *w, size_t n, size_t align, unsigned near,
+		       enum span_found *found);
 
 /* Back to the free ones, dirty as s->dirty says. */
 void span_put(struct window *w, struct slab *s);
@@ -52,10 +57,10 @@ void span_put(struct window *w, struct slab *s);
 struct slab *span_pop_dirty(struct window *w);
 
 /*
- * Grows an allocated span in place to n units, if what follows is free and clean or beyond the
- * frontier; false: it is not.
+ * Grows an allocated span in place to n units, if what follows is one free span or beyond the
+ * frontier; false: it is not.  What is dirty must be of s's node.
  */
-bool span_extend(struct window *w, struct slab *s, size_t n);
+bool span_extend(struct window *w, struct slab *s, size_t n, enum span_found *found);
 
 /* Unmaps all that is free and clean (mem.unmap is set); span_restore() brings it back. */
 void span_unmap_clean(struct window *w);

@@ -65,9 +65,11 @@ static void stats_of_large(struct numaslab_node_stats *to)
 	unsigned index = topology.count;
 
 	*to = (struct numaslab_node_stats){.node = -1};
-	to->large_count = get(index, 0, COUNT_active);
-	to->large_bytes = get(index, 0, COUNT_used);
-	to->held_bytes = get(index, 0, COUNT_held);
+	uint64_t kept = get(index, 0, COUNT_cached);
+
+	to->large_count = get(index, 0, COUNT_active) - (kept != 0);
+	to->large_bytes = get(index, 0, COUNT_used) - kept;
+	to->held_bytes = get(index, 0, COUNT_held) + kept;
 	to->released_bytes = get(index, 0, COUNT_released);
 }
 

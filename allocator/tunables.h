@@ -58,7 +58,7 @@
 	X(deepbind, DEEPBIND, ENUM, DEEPBIND_WRAP, 0, 1, "wrap|keep",                           \
 	  "dlopen with RTLD_DEEPBIND: wrap = the flag is dropped, so that the plugin uses "     \
 	  "this malloc too; keep = left alone")                                                 \
-	X(retain, RETAIN, BYTES, 32ull << 20, 0, 1ull << 40, "",                                \
+	X(retain, RETAIN, BYTES, 64ull << 20, 0, 1ull << 40, "",                                \
 	  "what a program that frees and allocates in cycles may keep beyond the floor, "         \
 	  "until a second after its last cycle (0 = nothing)")
 /* clang-format on */

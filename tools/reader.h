@@ -103,6 +103,13 @@ uint64_t reader_now_ms(void);
 /* 1 - used/held in bytes, 0 when nothing is held; large blocks: 0. */
 double reader_fragmentation(const struct reader_counts *c);
 
+/* Of the pool of the large blocks; the block kept aside for the next call is not out. */
+struct reader_large {
+	uint64_t count, bytes, kept_bytes, released_bytes;
+};
+
+struct reader_large reader_large(const struct reader_counts *c);
+
 /* --- Finding files (reader_find.c). --- */
 
 struct reader_files {

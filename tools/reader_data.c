@@ -61,6 +61,19 @@ double reader_fragmentation(const struct reader_counts *c)
 	return 1 - (double)c->used_bytes / (double)held;
 }
 
+struct reader_large reader_large(const struct reader_counts *c)
+{
+	const uint64_t *n = c->counter;
+	uint64_t aside = n[COUNT_cached] < n[COUNT_used] ? n[COUNT_cached] : n[COUNT_used];
+
+	return (struct reader_large){
+	    .count = n[COUNT_active] - (aside && n[COUNT_active]),
+	    .bytes = n[COUNT_used] - aside,
+	    .kept_bytes = n[COUNT_held] + aside,
+	    .released_bytes = n[COUNT_released],
+	};
+}
+
 /* --- The live counters. --- */
 
 static void load_row(const struct reader *r, const uint64_t *row, uint64_t n[COUNTER_COUNT])

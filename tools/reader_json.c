@@ -173,11 +173,13 @@ static void put_large(struct json *j, const struct reader_pool *pool, unsigned p
 	for (unsigned i = 0; i < pools; i++) {
 		if (pool[i].node >= 0)
 			continue;
+		struct reader_large large = reader_large(&pool[i].sum);
+
 		json_open(j, "large", '{');
-		json_number(j, "count", pool[i].sum.counter[COUNT_active]);
-		json_number(j, "bytes", pool[i].sum.counter[COUNT_used]);
-		json_number(j, "kept_bytes", pool[i].sum.counter[COUNT_held]);
-		json_number(j, "released_bytes", pool[i].sum.counter[COUNT_released]);
+		json_number(j, "count", large.count);
+		json_number(j, "bytes", large.bytes);
+		json_number(j, "kept_bytes", large.kept_bytes);
+		json_number(j, "released_bytes", large.released_bytes);
 		json_close(j, '}');
 	}
 }

@@ -162,14 +162,14 @@ static void put_rest(FILE *out, const struct process *p, const struct machine *m
 	char b[3][TEXT_NUMBER];
 
 	for (unsigned i = 0; i < s->pools; i++) {
-		const uint64_t *n = s->pool[i].sum.counter;
+		struct reader_large large = reader_large(&s->pool[i].sum);
 
 		if (s->pool[i].node < 0)
 			fprintf(out,
 				"  large blocks: %s of %s; %s kept for the next, %s returned\n",
-				text_count(b[0], (double)n[COUNT_active]),
-				text_bytes(b[1], n[COUNT_used]), text_bytes(b[2], n[COUNT_held]),
-				text_bytes((char[TEXT_NUMBER]){0}, n[COUNT_released]));
+				text_count(b[0], (double)large.count),
+				text_bytes(b[1], large.bytes), text_bytes(b[2], large.kept_bytes),
+				text_bytes((char[TEXT_NUMBER]){0}, large.released_bytes));
 	}
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "  node %d is left out: %s\n", excluded[i].node, excluded[i].reason);

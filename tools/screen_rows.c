@@ -80,8 +80,10 @@ bool rows_processes(struct rows *rows, const struct process_set *set)
 			const struct reader_pool *pool = &p->now.pool[k];
 
 			if (pool->node < 0) {
-				row->large_count = pool->sum.counter[COUNT_active];
-				row->large_bytes = pool->sum.counter[COUNT_used];
+				struct reader_large large = reader_large(&pool->sum);
+
+				row->large_count = large.count;
+				row->large_bytes = large.bytes;
 				continue;
 			}
 			add(&row->counts, &pool->sum);

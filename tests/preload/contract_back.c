@@ -143,7 +143,7 @@ static void back_rounds(void)
 }
 
 /*
- * A program that cycles may keep 32 MiB more (NUMASLAB_RETAIN), as long as it does; a second
+ * A program that cycles may keep 64 MiB more (NUMASLAB_RETAIN), as long as it does; a second
  * after the last round the next calls, whatever they are, give that back.
  */
 static void back_after_rounds(void)

@@ -178,7 +178,7 @@ static void audit_window(const struct pool *p, struct sums *sum, bool known)
 			audit_free_span(p, s, sum);
 		else if (s->state == SPAN_SLAB)
 			audit_slab(s, sum, known);
-		else if (s->state == SPAN_LARGE)
+		else if (s->state == SPAN_LARGE || s == large_kept())
 			sum->count[p->index][0][COUNT_active]++; /* BUSY: somebody else's mapping */
 		u += s->units;
 		CHECK(u <= w->top, "a span beyond the frontier");
@@ -222,6 +222,9 @@ static void audit_counters(const struct sums *sum)
 				      (long)sum->count[i][cls][exact[k]]);
 	CHECK(get(topology.count, 0, COUNT_active) == sum->count[topology.count][0][COUNT_active],
 	      "large blocks");
+	const struct slab *kept = large_kept();
+	CHECK(get(topology.count, 0, COUNT_cached) == (kept ? (int64_t)kept->bytes : 0),
+	      "the large block kept aside");
 	CHECK(get(topology.count, 0, COUNT_held) == sum->count[topology.count][0][COUNT_held],
 	      "large held");
 	CHECK((int64_t)mem.held == sum->held, "mem.held %zd, walk %ld", mem.held, (long)sum->held);

@@ -104,12 +104,18 @@ static bool must_fit(size_t n, size_t align)
 	return fits(need, 1, false);
 }
 
+static enum span_found found_as(uint8_t was)
+{
+	return was == DIRTY ? SPAN_FOUND_DIRTY : was == CLEAN ? SPAN_FOUND_CLEAN : SPAN_FOUND_NEW;
+}
+
 static void take(unsigned slot)
 {
 	size_t n = pick(8) ? 1 + pick(12) : 1 + pick(150),
 	       align = (size_t)1 << (pick(4) ? 0 : pick(6));
-	bool clean, possible = fits(n, align, false), sure = must_fit(n, align);
-	struct slab *s = span_take(w, n, align, &clean);
+	bool possible = fits(n, align, false), sure = must_fit(n, align);
+	enum span_found found;
+	struct slab *s = span_take(w, n, align, SPAN_ANY, &found);
 
 	if (!s) {
 		CHECK(!sure, "%zu units aligned to %zu refused", n, align);
@@ -119,7 +125,7 @@ static void take(unsigned slot)
 	CHECK(s->state == SPAN_BUSY && s->units == n);
 	CHECK((slab_addr(s) >> UNIT_SHIFT) % align == 0, "not aligned");
 	uint8_t was = unit[at(s)];
-	CHECK(s->dirty == (was == DIRTY) && clean == (was == CLEAN));
+	CHECK(s->dirty == (was == DIRTY) && found == found_as(was));
 	/* What alignment left below the frontier is clean and free now. */
 	if (was == BEYOND)
 		for (size_t i = at(s); i > 0 && unit[i - 1] == BEYOND; i--)
@@ -142,14 +148,16 @@ static void extend(unsigned slot)
 {
 	struct slab *s = held[slot];
 	size_t have = s->units, n = have + 1 + pick(10), i = at(s) + have;
-	size_t room = 0, top = w->top;
+	size_t room = 0;
+	uint8_t was = i < UNITS ? unit[i] : TAKEN;
+	enum span_found found;
 
-	while (i + room < UNITS && room < n - have &&
-	       (unit[i + room] == CLEAN || (unit[i + room] == BEYOND && i == top)))
+	while (was != TAKEN && i + room < UNITS && room < n - have && unit[i + room] == was)
 		room++;
-	bool can = room == n - have, did = span_extend(w, s, n);
+	bool can = room == n - have, did = span_extend(w, s, n, &found);
 
 	CHECK(did == can, "extend %zu to %zu", have, n);
+	CHECK(!did || found == found_as(was));
 	CHECK(s->units == (did ? n : have));
 	if (did)
 		mark(i, n - have, UINT8_MAX, TAKEN);
@@ -222,34 +230,35 @@ static void random_use(const void *arg)
 
 static void the_window_s_end(const void *arg)
 {
-	bool clean;
+	enum span_found found;
 
 	(void)arg;
 	boot_one_window();
-	CHECK(!span_take(w, UNITS + 1, 1, &clean));
-	CHECK(!span_take(w, (size_t)1 << 46, 1, &clean));
-	CHECK(!span_take(w, 1, (size_t)1 << 40, &clean));
-	struct slab *s = span_take(w, UNITS, 1, &clean);
-	CHECK(s && at(s) == 0 && !span_take(w, 1, 1, &clean) && !span_extend(w, s, UNITS + 1));
+	CHECK(!span_take(w, UNITS + 1, 1, SPAN_ANY, &found));
+	CHECK(!span_take(w, (size_t)1 << 46, 1, SPAN_ANY, &found));
+	CHECK(!span_take(w, 1, (size_t)1 << 40, SPAN_ANY, &found));
+	struct slab *s = span_take(w, UNITS, 1, SPAN_ANY, &found);
+	CHECK(s && at(s) == 0 && !span_take(w, 1, 1, SPAN_ANY, &found) &&
+	      !span_extend(w, s, UNITS + 1, &found));
 	s->dirty = 0;
 	span_put(w, s);
-	CHECK(span_take(w, UNITS, 1, &clean) == s && clean);
+	CHECK(span_take(w, UNITS, 1, SPAN_ANY, &found) == s && found == SPAN_FOUND_CLEAN);
 }
 
 /* What alignment leaves at the frontier joins the free span before it. */
 static void the_lead_joins(const void *arg)
 {
-	bool clean;
+	enum span_found found;
 
 	(void)arg;
 	boot_one_window();
 	for (size_t align = 2; align <= 64; align *= 2) {
-		struct slab *s = span_take(w, 3, 1, &clean);
+		struct slab *s = span_take(w, 3, 1, SPAN_ANY, &found);
 
 		mark(at(s), 3, unit[at(s)], CLEAN);
 		s->dirty = 0;
 		span_put(w, s);
-		s = span_take(w, 5, align, &clean);
+		s = span_take(w, 5, align, SPAN_ANY, &found);
 		for (size_t i = at(s); i > 0 && unit[i - 1] == BEYOND; i--)
 			unit[i - 1] = CLEAN;
 		mark(at(s), 5, unit[at(s)], TAKEN);
@@ -259,33 +268,33 @@ static void the_lead_joins(const void *arg)
 
 static void a_refused_mapping_is_tried_with_less(const void *arg)
 {
-	bool clean;
+	enum span_found found;
 
 	(void)arg;
 	boot_one_window();
 	fake_fail(FAKE_map_at, 1, 1000, ENOMEM, false);
-	CHECK(!span_take(w, 1, 1, &clean) && w->top == 0);
+	CHECK(!span_take(w, 1, 1, SPAN_ANY, &found) && w->top == 0);
 	fake_heal();
-	CHECK(span_take(w, 512, 1, &clean));
+	CHECK(span_take(w, 512, 1, SPAN_ANY, &found));
 	/* The next growth asks for an eighth more; that much is refused, one unit is not. */
 	fake_fail(FAKE_map_at, 2, 1, ENOMEM, false);
-	CHECK(span_take(w, 1, 1, &clean) && w->committed >= 513);
+	CHECK(span_take(w, 1, 1, SPAN_ANY, &found) && w->committed >= 513);
 }
 
 /* Somebody mapped memory where the window would grow: it is stepped over and never becomes ours. */
 static void a_foreign_mapping(const void *arg)
 {
-	bool clean;
+	enum span_found found;
 
 	(void)arg;
 	boot_one_window();
-	struct slab *a = span_take(w, 20, 1, &clean);
+	struct slab *a = span_take(w, 20, 1, SPAN_ANY, &found);
 	char *there = (char *)slab_addr(w->first + w->committed);
 	size_t lo = w->committed, hi = lo + 1, held_units = 0;
 	CHECK(a && mmap(there, UNIT_SIZE, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == there);
 	for (unsigned i = 0; i < 100; i++) {
-		struct slab *s = span_take(w, 5, 1, &clean);
+		struct slab *s = span_take(w, 5, 1, SPAN_ANY, &found);
 
 		CHECK(s && (at(s) + 5 <= lo || at(s) >= hi), "over the foreign mapping");
 		held[i] = s;
@@ -296,7 +305,8 @@ static void a_foreign_mapping(const void *arg)
 	}
 	a->dirty = 0;
 	span_put(w, a);
-	for (struct slab *s; held_units < UNITS && (s = span_take(w, 1, 1, &clean)); held_units++) {
+	for (struct slab *s; held_units < UNITS && (s = span_take(w, 1, 1, SPAN_ANY, &found));
+	     held_units++) {
 		CHECK(at(s) != lo, "the foreign mapping was handed out");
 		*(char *)slab_addr(s) = 1; /* it is mapped */
 	}

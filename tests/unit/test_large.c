@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Large blocks: what is kept for the next one, and for whom. */
+#include "tests/unit/machine.h"
+
+#define KIB(n) ((size_t)(n) << 10)
+
+static struct numaslab_node_stats large_stats(void)
+{
+	struct numaslab_node_stats stats;
+
+	CHECK(alloc_stats_at((int)topology.count, &stats));
+	return stats;
+}
+
+static bool is_dirty(const void *p)
+{
+	return slab_of((uintptr_t)p)->dirty;
+}
+
+static void pairs_cost_no_calls(const void *arg)
+{
+	void *first;
+
+	(void)arg;
+	machine_start(1, 64);
+	ns_free(first = ns_malloc(KIB(300)));
+	long maps = fake.call[FAKE_map_at].calls, discards = fake.call[FAKE_discard].calls;
+	for (unsigned i = 0; i < 1000; i++) {
+		void *p = ns_malloc(KIB(300) - i % 4000);
+
+		CHECK(p == first, "turn %u", i);
+		CHECK(large_stats().large_count == 1 && large_stats().large_bytes >= KIB(296));
+		audit(&(struct audit_live){&p, 1}, false);
+		ns_free(p);
+		CHECK(large_stats().large_count == 0 && large_stats().large_bytes == 0);
+		CHECK(large_stats().held_bytes >= KIB(296), "kept is held");
+		audit(NULL, false);
+	}
+	CHECK(fake.call[FAKE_map_at].calls == maps && fake.call[FAKE_discard].calls == discards);
+	ns_malloc_trim(0);
+	CHECK(!large_kept() && large_stats().held_bytes == 0);
+	audit_all_returned();
+}
+
+static void another_size_is_not_the_kept_one(const void *arg)
+{
+	void *p, *q;
+
+	(void)arg;
+	machine_start(1, 64);
+	ns_free(p = ns_malloc(KIB(100)));
+	q = ns_malloc(KIB(150));
+	CHECK(q != p && large_kept());
+	ns_free(q); /* now this one is kept, the other is free */
+	CHECK(large_kept() == slab_of((uintptr_t)q) && is_dirty(p));
+	audit(NULL, false);
+	char *z = ns_calloc(1, KIB(100));
+	for (size_t i = 0; i < KIB(100); i += 512)
+		CHECK(z[i] == 0, "calloc of memory used before");
+	memset(z, 1, KIB(100));
+	ns_free(z);
+	z = ns_calloc(1, KIB(100));
+	for (size_t i = 0; i < KIB(100); i += 512)
+		CHECK(z[i] == 0, "calloc of the kept block");
+}
+
+static void no_node_gets_anothers_memory(const void *arg)
+{
+	void *p[3];
+
+	(void)arg;
+	machine_start(2, 64);
+	run_on(0);
+	for (unsigned i = 0; i < 3; i++)
+		p[i] = ns_malloc(KIB(100));
+	void *wall = ns_malloc(KIB(100)); /* keeps them from the frontier */
+	for (unsigned i = 0; i < 3; i++)
+		ns_free(p[i]); /* the last one is kept */
+	run_on(1);
+	char *q = ns_malloc(KIB(100));
+	CHECK(q != p[0] && q != p[1] && q != p[2], "touched by the other node");
+	ns_free(q);
+	run_on(0);
+	q = ns_malloc(KIB(100));
+	CHECK(q == p[0] || q == p[1] || q == p[2], "its own comes back");
+	ns_free(q);
+	ns_free(wall);
+	audit(NULL, false);
+}
+
+/* Spans of two nodes merge: the mixture goes back to the system before it is used again. */
+static void a_mixed_span_goes_back(const void *arg)
+{
+	void *p[2];
+
+	(void)arg;
+	machine_start(2, 64);
+	run_on(0);
+	p[0] = ns_malloc(KIB(100));
+	run_on(1);
+	p[1] = ns_malloc(KIB(100));
+	void *wall = ns_malloc(KIB(100));
+	ns_free(p[1]);
+	run_on(0);
+	ns_free(p[0]);
+	large_trim(); /* the two are one span now, dirty */
+	CHECK(slab_of((uintptr_t)p[0])->units == 4 && is_dirty(p[0]));
+	long discards = fake.call[FAKE_discard].calls;
+	void *q = ns_malloc(KIB(200));
+	CHECK(q == p[0] && fake.call[FAKE_discard].calls == discards + 1);
+	CHECK(large_stats().held_bytes == 0, "nothing of it is held");
+	ns_free(q);
+	ns_free(wall);
+	audit(NULL, false);
+}
+
+static void growth_takes_what_is_kept_behind(const void *arg)
+{
+	(void)arg;
+	machine_start(1, 64);
+	char *p = ns_malloc(KIB(100)), *behind = ns_malloc(KIB(300)), *wall = ns_malloc(KIB(100));
+	memset(p, 7, KIB(100));
+	ns_free(behind);
+	large_trim();
+	CHECK(is_dirty(behind));
+	long discards = fake.call[FAKE_discard].calls;
+	char *grown = ns_realloc(p, KIB(256));
+	CHECK(grown == p && fake.call[FAKE_discard].calls == discards);
+	for (size_t i = 0; i < KIB(100); i++)
+		CHECK(p[i] == 7);
+	audit(&(struct audit_live){(void *[]){p, wall}, 2}, false);
+	ns_free(p);
+	ns_free(wall);
+	ns_malloc_trim(0);
+	audit_all_returned();
+}
+
+#define scenario(name)                                                                             \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_child(name, NULL);                                                          \
+	}
+scenario(pairs_cost_no_calls) scenario(another_size_is_not_the_kept_one)
+    scenario(no_node_gets_anothers_memory) scenario(a_mixed_span_goes_back)
+	scenario(growth_takes_what_is_kept_behind)
+
+	    static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pairs_cost_no_calls),
+		cmocka_unit_test(test_another_size_is_not_the_kept_one),
+		cmocka_unit_test(test_no_node_gets_anothers_memory),
+		cmocka_unit_test(test_a_mixed_span_goes_back),
+		cmocka_unit_test(test_growth_takes_what_is_kept_behind),
+};
+
+TAP_MAIN(tests)
