@@ -13,8 +13,8 @@
  *	HISTORY         the ring: one entry for each tick
  *	SLAB_MAP        one word for each 64 KiB unit of slab memory that was ever used, in pages
  *	                of RING_MAP_UNITS units, given out as they are needed
- *	SLAB_DIR        uint32_t for each RING_MAP_UNITS units of address space: 1 + the page, 0:
- *none
+ *	SLAB_DIR        uint32_t for each RING_MAP_UNITS units of address space: 1 + the page,
+ *	                or 0: nothing was ever there
  *
  * All numbers are in the machine's byte order, all offsets are from the file's beginning, nothing
  * is a pointer (the addresses of the process resolve its addresses; no reader follows them).  The
@@ -145,10 +145,10 @@ enum ring_observe {
 
 /*
  * A word of the map, uint64_t: bits 0-2 the state, 3 misplaced, 8-15 the class, 16-23 the pool
- *where it landed.  Slabs: 32-47 objects used (as the counters know), 48-63 the generation: how
- *often a slab was born in this unit (mod 65536), kept while it is free.  INNER: 32-47 units back to
- *the slab's first; all else, but the generation, stands there alone.  LARGE: 32-63 how many units;
- * those behind the first have no words of their own, also when they are free.
+ * where it landed.  Slabs: 32-47 objects used (as the counters know), 48-63 the generation: how
+ * often a slab was born in this unit (mod 65536), kept while it is free.  INNER: 32-47 units back
+ * to the slab's first; all else, but the generation, stands there alone.  LARGE: 32-63 how many
+ * units; those behind the first have no words of their own, also when they are free.
  *
  * Unit u of address space:
  *	page = dir[u / RING_MAP_UNITS]; 0: nothing was ever there
