@@ -80,9 +80,9 @@ static void set_plan(struct cmp_document *d, const struct cmp_options *o)
 {
 	memcpy(d->plan.threshold, o->threshold, sizeof d->plan.threshold);
 	d->plan.seed = o->seed;
-	if (o->metric) {
-		snprintf(d->figure, sizeof d->figure, "%s", o->metric);
-		d->plan.figure_higher = o->metric_higher;
+	for (size_t i = 0; i < o->metrics; i++) {
+		snprintf(d->figure[i], sizeof d->figure[i], "%s", o->metric[i]);
+		d->plan.figure_higher[i] = o->metric_higher[i];
 	}
 	d->plan.nlooks = cmp_looks(o->pairs, o->max_pairs, d->plan.looks);
 	d->all_rows = o->numa;
@@ -184,25 +184,17 @@ static int run_looks(struct cmp_live *l, struct cmp_document *d)
 
 static int run_live(struct cmp_document *d, const struct cmp_options *o, struct cmp_document *base)
 {
-	struct cmp_live l;
-	regex_t figure;
+	static struct cmp_live l;
 	int status = cmp_live_open(&l, o, d);
 
 	if (status >= 0)
 		return status;
-	if (o->metric) {
-		if (regcomp(&figure, o->metric, REG_EXTENDED | REG_NEWLINE))
-			return cmd_usage(NAME, "--metric: not a regular expression");
-		l.command.figure = &figure;
-	}
 	if (base)
 		status = check_base(d, base);
 	note_circumstances(d);
 	if (status < 0 && cmp_live_warm(&l))
 		status = run_looks(&l, d);
 	cmp_live_close(&l);
-	if (o->metric)
-		regfree(&figure);
 	return status;
 }
 
@@ -237,12 +229,11 @@ static int run_replay(struct cmp_document *d, const struct cmp_options *o,
 {
 	int status = base ? check_base(d, base) : -1;
 
-	if (o->metric)
+	if (o->metrics)
 		return cmd_usage(NAME, "--replay has no output to search with --metric");
-	if (d->figure[0] && !o->thresholds_given) {
-		d->plan.threshold[CMP_M_FIGURE].judged = true;
-		d->plan.threshold[CMP_M_FIGURE].limit = 0.05;
-	}
+	for (int i = 0; i < CMP_FIGURES && !o->thresholds_given; i++)
+		if (d->figure[i][0])
+			d->plan.threshold[CMP_M_FIGURE + i] = d->plan.threshold[CMP_M_TIME];
 	if (status < 0 && !d->problem.what[0]) {
 		note_circumstances(d);
 		replay_looks(d);
@@ -356,6 +347,7 @@ int cmd_compare(int argc, char **argv)
 		status = finish(&now, &o);
 	cmp_document_free(&now);
 	cmp_document_free(&base);
-	free(o.metric);
+	for (size_t i = 0; i < o.metrics; i++)
+		free(o.metric[i]);
 	return status;
 }

@@ -83,14 +83,17 @@ static bool sum_up(struct cmp_counters *c, struct reader_counts *sum)
 	return any;
 }
 
-void cmp_counters_sample(struct cmp_counters *c)
+bool cmp_counters_sample(struct cmp_counters *c)
 {
 	struct reader_counts sum;
 
-	if (!sum_up(c, &sum) || sum.counter[COUNT_held] <= c->most_held)
-		return;
-	c->most_held = sum.counter[COUNT_held];
-	c->fragmentation = reader_fragmentation(&sum);
+	if (!sum_up(c, &sum))
+		return false;
+	if (sum.counter[COUNT_held] > c->most_held) {
+		c->most_held = sum.counter[COUNT_held];
+		c->fragmentation = reader_fragmentation(&sum);
+	}
+	return true;
 }
 
 void cmp_counters_end(struct cmp_counters *c, double *v)

@@ -3,10 +3,11 @@
 #ifndef NUMASLAB_TOOLS_COMPARE_COUNTERS_H
 #define NUMASLAB_TOOLS_COMPARE_COUNTERS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
-/* Of one run.  A process publishes after a second or 16 MiB (NUMASLAB_PUBLISH_AFTER), so that short
- * ones are not seen. */
+/* Of one run.  A process publishes after a second or 16 MiB (NUMASLAB_PUBLISH_AFTER_MS), so that
+ * short ones are not seen. */
 struct cmp_counters;
 
 struct cmp_counters *cmp_counters_begin(void);
@@ -15,8 +16,8 @@ struct cmp_counters *cmp_counters_begin(void);
  * stays readable after its end. */
 void cmp_counters_see(struct cmp_counters *c, pid_t pid);
 
-/* Reads what is known of all processes, which is one sample. */
-void cmp_counters_sample(struct cmp_counters *c);
+/* Reads what is known of all processes, which is one sample; false if none has published yet. */
+bool cmp_counters_sample(struct cmp_counters *c);
 
 /* Reads all a last time and frees; fills v[CMP_M_FRAGMENTATION], when the heaps held most, and
  * v[CMP_M_LADDER_...], of the whole run; leaves them alone if no process has published. */

@@ -193,9 +193,15 @@ static void put_plan(cJSON *root, const struct cmp_document *d)
 	cJSON_AddItemToObject(root, "looks", cJSON_CreateDoubleArray(looks, (int)d->plan.nlooks));
 	cJSON_AddNumberToObject(root, "alpha", CMP_ALPHA);
 	put_text(root, "rss_source", d->rss_source);
-	if (d->figure[0]) {
-		put_text(root, "metric", d->figure);
-		put_text(root, "metric_better", d->plan.figure_higher ? "higher" : "lower");
+	for (int i = 0; i < CMP_FIGURES; i++) {
+		const char *name = cmp_metrics[CMP_M_FIGURE + i].name;
+		char better[32];
+
+		if (!d->figure[i][0])
+			continue;
+		snprintf(better, sizeof better, "%s_better", name);
+		put_text(root, name, d->figure[i]);
+		put_text(root, better, d->plan.figure_higher[i] ? "higher" : "lower");
 	}
 }
 

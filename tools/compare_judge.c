@@ -205,7 +205,7 @@ void cmp_judge(const struct cmp_plan *plan, const struct cmp_runs *runs,
 		struct columns c;
 
 		j->threshold = plan->threshold[i];
-		j->dir = i == CMP_M_FIGURE && plan->figure_higher ? -1 : 1;
+		j->dir = i >= CMP_M_FIGURE && plan->figure_higher[i - CMP_M_FIGURE] ? -1 : 1;
 		j->present = columns_get(runs, base, pairs, i, &c);
 		if (j->present)
 			measure(plan, &c, i, j);

@@ -54,7 +54,7 @@ struct cmp_judgement {
 
 struct cmp_plan {
 	struct cmp_threshold threshold[CMP_M_COUNT];
-	bool figure_higher; /* --metric: higher is better */
+	bool figure_higher[CMP_FIGURES]; /* --metric: higher is better */
 	size_t looks[3], nlooks;
 	uint64_t seed;
 };

@@ -265,6 +265,29 @@ static void open_cgroup(struct cmp_live *l)
 	cmp_note(l->doc, "peak memory is sampled, not exact: %s", why);
 }
 
+static int read_metrics(struct cmp_live *l)
+{
+	struct cmp_command *c = &l->command;
+	char shown[200];
+
+	for (size_t i = 0; i < l->options->metrics; i++) {
+		const char *re = l->options->metric[i];
+
+		if (regcomp(&c->figure[i], re, REG_EXTENDED | REG_NEWLINE))
+			return cmd_usage(NAME, "--metric: '%s' is not a regular expression",
+					 printable(shown, sizeof shown, re));
+		c->figures++;
+	}
+	return -1;
+}
+
+static void release(struct cmp_live *l)
+{
+	for (size_t i = 0; i < l->command.figures; i++)
+		regfree(&l->command.figure[i]);
+	CPU_FREE(l->command.cpus);
+}
+
 int cmp_live_open(struct cmp_live *l, const struct cmp_options *o, struct cmp_document *doc)
 {
 	int status;
@@ -277,11 +300,12 @@ int cmp_live_open(struct cmp_live *l, const struct cmp_options *o, struct cmp_do
 	l->command.timeout = o->timeout;
 	l->command.nodes = doc->machine.nodes > 1;
 	l->progress = !o->quiet && isatty(2);
-	status = find_allocators(l);
+	status = read_metrics(l);
+	status = status < 0 ? find_allocators(l) : status;
 	status = status < 0 ? examine_command(l) : status;
 	status = status < 0 ? choose_cpus(l) : status;
 	if (status >= 0) {
-		CPU_FREE(l->command.cpus);
+		release(l);
 		return status;
 	}
 	open_cgroup(l);
@@ -295,7 +319,7 @@ void cmp_live_close(struct cmp_live *l)
 {
 	clear_progress(l);
 	free(l->reference.data);
-	CPU_FREE(l->command.cpus);
+	release(l);
 	if (l->interrupted)
 		fprintf(stderr, "numaslab compare: interrupted; nothing is left running\n");
 	cmp_run_finish(l->interrupted);

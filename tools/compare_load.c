@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cmd.h"
 #include "tools/compare_report.h"
 
 #define SAMPLES_MAX 100000
@@ -13,7 +14,7 @@ static void get_text(const cJSON *o, const char *key, char *out, size_t size)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, key);
 
-	snprintf(out, size, "%s", cJSON_IsString(item) ? item->valuestring : "");
+	printable(out, size, cJSON_IsString(item) ? item->valuestring : "");
 }
 
 static double get_number(const cJSON *o, const char *key, double otherwise)
@@ -85,6 +86,8 @@ static const char *load_sample(struct cmp_document *d, const cJSON *o)
 	s->status = get_integer(o, "status", 0, 255, 0);
 	for (int m = 0; m < CMP_M_COUNT; m++)
 		s->v[m] = get_number(o, cmp_metrics[m].name, NAN);
+	if (isnan(s->v[CMP_M_CPU])) /* older files tell the two apart only; NAN stays NAN */
+		s->v[CMP_M_CPU] = s->v[CMP_M_USER] + s->v[CMP_M_SYS];
 	for (int i = 0; i < CMP_NODES_MAX; i++) {
 		const cJSON *bytes = cJSON_GetArrayItem(nodes, i);
 
@@ -127,17 +130,28 @@ static void load_names(struct cmp_document *d, const cJSON *root)
 		get_text(o, "library", d->library[i], sizeof d->library[i]);
 	}
 	get_text(root, "rss_source", d->rss_source, sizeof d->rss_source);
-	get_text(root, "metric", d->figure, sizeof d->figure);
-	get_text(root, "metric_better", better, sizeof better);
-	d->plan.figure_higher = !strcmp(better, "higher");
+	for (int i = 0; i < CMP_FIGURES; i++) {
+		const char *name = cmp_metrics[CMP_M_FIGURE + i].name;
+		char key[32];
+
+		snprintf(key, sizeof key, "%s_better", name);
+		get_text(root, name, d->figure[i], sizeof d->figure[i]);
+		get_text(root, key, better, sizeof better);
+		d->plan.figure_higher[i] = !strcmp(better, "higher");
+	}
 	get_text(root, "started", d->machine.started, sizeof d->machine.started);
 }
 
 static void load_problem(struct cmp_document *d, const cJSON *o)
 {
+	const cJSON *output;
+
 	get_text(o, "what", d->problem.what, sizeof d->problem.what);
 	get_text(o, "how", d->problem.how, sizeof d->problem.how);
-	get_text(o, "output", d->problem.output, sizeof d->problem.output);
+	/* Several lines; each is made safe where it is shown. */
+	output = cJSON_GetObjectItemCaseSensitive(o, "output");
+	if (cJSON_IsString(output))
+		snprintf(d->problem.output, sizeof d->problem.output, "%s", output->valuestring);
 }
 
 const char *cmp_read_json(struct cmp_document *d, const char *text)

@@ -12,6 +12,7 @@
 	X(TIME, "time", "real", SECONDS, "wall time")                                              \
 	X(SYS, "sys", "system", SECONDS, "system time of the whole tree")                          \
 	X(USER, "user", "user", SECONDS, "user time of the whole tree")                            \
+	X(CPU, "cpu", "processor", SECONDS, "user and system time together")                       \
 	X(RSS, "rss", "peak_rss", BYTES, "peak memory of the whole tree")                          \
 	X(MINFLT, "minor_faults", "minflt", COUNT, "page faults without I/O, whole tree")          \
 	X(MAJFLT, "major_faults", "majflt", COUNT, "page faults with I/O, whole tree")             \
@@ -34,7 +35,10 @@
 	X(LADDER_NODE_NEW, "ladder_node_new", "node_new", COUNT, "from new slabs on the node")     \
 	X(LADDER_ANY_PARTIAL, "ladder_any_partial", "any_partial", COUNT, "from other nodes'")     \
 	X(LADDER_ANY_NEW, "ladder_any_new", "any_new", COUNT, "from new slabs on other nodes")     \
-	X(FIGURE, "metric", "figure", FIGURE, "the command's own figure (--metric)")
+	X(FIGURE, "metric", "figure", FIGURE, "the command's own figure (--metric)")               \
+	X(FIGURE2, "metric2", "figure2", FIGURE, "its second one (--metric again)")                \
+	X(FIGURE3, "metric3", "figure3", FIGURE, "its third one")                                  \
+	X(FIGURE4, "metric4", "figure4", FIGURE, "its fourth one")
 
 enum cmp_metric_id {
 #define X(id, name, alias, unit, help) CMP_M_##id,
@@ -46,6 +50,9 @@ enum cmp_metric_id {
 /* The rows that come from /proc/vmstat, in the order of the table above. */
 #define CMP_VMSTAT_FIRST CMP_M_HIT
 #define CMP_VMSTAT_LAST	 CMP_M_PGMAJFAULT
+
+/* The command's own figures: CMP_M_FIGURE and those after it. */
+#define CMP_FIGURES (CMP_M_COUNT - CMP_M_FIGURE)
 
 enum cmp_unit { CMP_SECONDS, CMP_BYTES, CMP_COUNT, CMP_SHARE, CMP_FIGURE };
 

@@ -27,7 +27,8 @@ static const char help[] =
     "      --replay FILE    judge the samples of an earlier --json again; runs nothing\n"
     "      --metric RE[,higher|lower]\n"
     "                       compare also the last number that the regular expression RE (its\n"
-    "                       group, if it has one) finds in the output; lower is better\n"
+    "                       group, if it has one) finds in the output; lower is better;\n"
+    "                       may be given four times (metric, metric2, metric3, metric4)\n"
     "      --same-output    the outputs must be the same\n"
     "  -i, --ignore-failure an exit status other than 0 is fine if both have the same\n"
     "      --timeout S      a run that takes longer has failed (none)\n"
@@ -128,17 +129,22 @@ static const char *file_operand(int argc, char **argv)
 	return NULL;
 }
 
-static void metric_option(struct cmp_options *o, const char *text)
+static int metric_option(struct cmp_options *o, const char *text)
 {
+	size_t i = o->metrics;
 	char *comma;
 
-	o->metric = strdup(text);
-	if (!o->metric)
+	if (i == CMP_FIGURES)
+		return cmd_usage(NAME, "--metric can be given %d times", CMP_FIGURES);
+	o->metric[i] = strdup(text);
+	if (!o->metric[i])
 		abort();
-	comma = strrchr(o->metric, ',');
-	o->metric_higher = comma && !strcmp(comma, ",higher");
-	if (comma && (o->metric_higher || !strcmp(comma, ",lower")))
+	comma = strrchr(o->metric[i], ',');
+	o->metric_higher[i] = comma && !strcmp(comma, ",higher");
+	if (comma && (o->metric_higher[i] || !strcmp(comma, ",lower")))
 		*comma = '\0';
+	o->metrics++;
+	return -1;
 }
 
 static int thresholds(struct cmp_options *o, const char *text)
@@ -187,8 +193,7 @@ static int one_option(struct cmp_options *o, int got, int argc, char **argv)
 		o->replay = optarg;
 		break;
 	case OPT_METRIC:
-		metric_option(o, optarg);
-		break;
+		return metric_option(o, optarg);
 	case OPT_SAME:
 		o->same_output = true;
 		break;
@@ -244,8 +249,10 @@ static int check(struct cmp_options *o)
 		return cmd_usage(NAME, "no command given");
 	if (!strcmp(o->against, o->with) && !o->base)
 		return cmd_usage(NAME, "--against and --with name the same allocator");
-	if (!o->metric && !o->replay && o->threshold[CMP_M_FIGURE].judged)
-		return cmd_usage(NAME, "--fail-over metric=... needs --metric");
+	for (size_t i = o->metrics; i < CMP_FIGURES && !o->replay; i++)
+		if (o->threshold[CMP_M_FIGURE + i].judged)
+			return cmd_usage(NAME, "--fail-over %s=... needs --metric",
+					 cmp_metrics[CMP_M_FIGURE + i].name);
 	return -1;
 }
 
@@ -264,8 +271,8 @@ int cmp_options_parse(struct cmp_options *o, int argc, char **argv)
 		return status;
 	o->argc = argc - optind;
 	o->argv = argv + optind;
-	if (o->metric && !o->thresholds_given)
-		cmp_threshold_parse(DEFAULTS ",metric=5%", o->threshold);
+	for (size_t i = 0; i < o->metrics && !o->thresholds_given; i++)
+		o->threshold[CMP_M_FIGURE + i] = o->threshold[CMP_M_TIME];
 	if (!o->max_pairs)
 		o->max_pairs = 4 * o->pairs;
 	if (o->max_pairs < o->pairs)

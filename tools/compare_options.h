@@ -14,8 +14,10 @@ enum cmp_format { CMP_TABLE, CMP_MARKDOWN, CMP_JSON, CMP_JUNIT, CMP_FORMATS };
 struct cmp_options {
 	const char *against, *with; /* allocators before and after */
 	const char *pin, *base, *replay;
-	char *metric; /* the expression, NULL: none */
-	bool metric_higher, numa, same_output, ignore_failure, quiet, thresholds_given;
+	char *metric[CMP_FIGURES]; /* the expressions, NULL: none */
+	bool metric_higher[CMP_FIGURES];
+	size_t metrics;
+	bool numa, same_output, ignore_failure, quiet, thresholds_given;
 	bool wanted[CMP_FORMATS];
 	const char *file[CMP_FORMATS]; /* NULL or "-": standard output */
 	struct cmp_threshold threshold[CMP_M_COUNT];

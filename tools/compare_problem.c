@@ -92,7 +92,8 @@ static void problem_ended(struct cmp_live *l, int side, int status, const struct
 			 "under %s the command did not end within %g s", who, l->options->timeout);
 	else if (o->no_figure && !o->signal && !status)
 		snprintf(d->problem.what, sizeof d->problem.what,
-			 "under %s the output holds no figure that --metric matches", who);
+			 "under %s the output holds no figure that --metric '%s' matches", who,
+			 d->figure[o->no_figure - 1]);
 	else if (!l->have_reference)
 		snprintf(
 		    d->problem.what, sizeof d->problem.what,

@@ -15,10 +15,10 @@
 struct cmp_document {
 	int argc;
 	char **argv;
-	char name[2][64];	   /* allocators: CMP_BEFORE, CMP_AFTER */
-	char library[2][PATH_MAX]; /* empty: the C library's own */
-	char rss_source[16];	   /* "cgroup", "pss" */
-	char figure[256];	   /* --metric's expression, empty: none */
+	char name[2][64];	       /* allocators: CMP_BEFORE, CMP_AFTER */
+	char library[2][PATH_MAX];     /* empty: the C library's own */
+	char rss_source[16];	       /* "cgroup", "pss" */
+	char figure[CMP_FIGURES][256]; /* --metric's expressions, empty: none */
 	struct cmp_machine machine;
 	struct cmp_plan plan;
 	struct cmp_runs runs;

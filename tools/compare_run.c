@@ -21,9 +21,12 @@
 #include "tools/compare_tree.h"
 
 /* Sampling takes at most one part in SAMPLE_SHARE of a CPU, and is never more frequent than
- * SAMPLE_MIN_MS. */
-#define SAMPLE_SHARE  50
-#define SAMPLE_MIN_MS 10
+ * SAMPLE_MIN_MS.  Numaslab's counters, which are read under numaslab alone, must not cost it
+ * anything: once a file is found they are read COUNTERS_MS apart at least. */
+#define SAMPLE_SHARE   50
+#define SAMPLE_MIN_MS  10
+#define COUNTERS_SHARE 500
+#define COUNTERS_MS    50
 
 static int signals = -1; /* signalfd of the four that a run waits for */
 static sigset_t before;	 /* the mask that we were started with, and children get */
@@ -31,7 +34,7 @@ static sigset_t before;	 /* the mask that we were started with, and children get
 /* A run in progress. */
 struct run {
 	struct cmp_spawned at;
-	double ended, next_sample;
+	double ended, next_sample, next_counters; /* INFINITY: none */
 	bool over;
 	int status;
 	struct rusage usage;
@@ -152,23 +155,27 @@ static int signals_take(struct run *r)
 
 static void sample_if_due(struct run *r, const struct cmp_watch *look)
 {
-	double cost;
+	double cost = seconds_on(CLOCK_THREAD_CPUTIME_ID);
+	bool found;
 
-	if (r->next_sample > now())
-		return;
-	cost = seconds_on(CLOCK_THREAD_CPUTIME_ID);
-	cmp_tree_sample(&r->peak, look);
-	cost = seconds_on(CLOCK_THREAD_CPUTIME_ID) - cost;
-	r->next_sample = now() + fmax(SAMPLE_MIN_MS * 1e-3, cost * SAMPLE_SHARE);
+	if (r->next_sample <= now()) {
+		cmp_tree_sample(&r->peak, look);
+		cost = seconds_on(CLOCK_THREAD_CPUTIME_ID) - cost;
+		r->next_sample = now() + fmax(SAMPLE_MIN_MS * 1e-3, cost * SAMPLE_SHARE);
+	} else if (r->next_counters <= now()) {
+		found = cmp_tree_counters(look->counters);
+		cost = seconds_on(CLOCK_THREAD_CPUTIME_ID) - cost;
+		r->next_counters =
+		    now() + (found ? fmax(COUNTERS_MS * 1e-3, cost * COUNTERS_SHARE)
+				   : fmax(SAMPLE_MIN_MS * 1e-3, cost * SAMPLE_SHARE));
+	}
 }
 
 /* Milliseconds until the next thing to do by the clock, -1: none. */
-static int wait_time(const struct run *r, const struct cmp_command *c, bool sampling)
+static int wait_time(const struct run *r, const struct cmp_command *c)
 {
-	double t = now(), wait = INFINITY;
+	double t = now(), wait = fmin(r->next_sample, r->next_counters) - t;
 
-	if (sampling)
-		wait = r->next_sample - t;
 	if (c->timeout > 0)
 		wait = fmin(wait, r->at.began + c->timeout - t);
 	if (isinf(wait))
@@ -179,16 +186,16 @@ static int wait_time(const struct run *r, const struct cmp_command *c, bool samp
 static void watch(struct run *r, struct cmp_command *c, const struct cmp_watch *look,
 		  struct cmp_outcome *o)
 {
-	bool sampling = look->pss || look->nodes || look->counters;
 	struct pollfd fds[] = {
 	    {.fd = signals, .events = POLLIN},
 	    {.fd = r->at.out, .events = POLLIN},
 	    {.fd = r->at.err, .events = POLLIN},
 	};
 
-	r->next_sample = r->at.began + 2e-3;
+	r->next_sample = look->pss || look->nodes ? r->at.began + 2e-3 : INFINITY;
+	r->next_counters = look->counters ? r->at.began + 4e-3 : INFINITY;
 	while (!r->over) {
-		poll(fds, 3, wait_time(r, c, sampling));
+		poll(fds, 3, wait_time(r, c));
 		if (fds[1].revents && !drain(r->at.out, &o->out))
 			fds[1].fd = -1;
 		if (fds[2].revents && !drain(r->at.err, &o->err))
@@ -200,7 +207,7 @@ static void watch(struct run *r, struct cmp_command *c, const struct cmp_watch *
 			o->timed_out = true;
 			return;
 		}
-		if (!r->over && sampling)
+		if (!r->over)
 			sample_if_due(r, look);
 	}
 }
@@ -227,6 +234,7 @@ static void fill(struct cmp_sample *s, const struct run *r, const struct cmp_com
 	s->v[CMP_M_TIME] = round((r->ended - r->at.began) * 1e9) / 1e9; /* exact in JSON */
 	s->v[CMP_M_USER] = seconds(u->ru_utime);
 	s->v[CMP_M_SYS] = seconds(u->ru_stime);
+	s->v[CMP_M_CPU] = s->v[CMP_M_USER] + s->v[CMP_M_SYS];
 	s->v[CMP_M_RSS] = peak_of(r, cgroup_peak);
 	s->v[CMP_M_MINFLT] = (double)u->ru_minflt;
 	s->v[CMP_M_MAJFLT] = (double)u->ru_majflt;
@@ -241,13 +249,16 @@ static void fill(struct cmp_sample *s, const struct run *r, const struct cmp_com
 	s->status = WIFSIGNALED(r->status) ? 128 + WTERMSIG(r->status) : WEXITSTATUS(r->status);
 }
 
-static bool read_figure(const struct cmp_command *c, struct cmp_sample *s, struct cmp_outcome *o)
+static bool read_figures(const struct cmp_command *c, struct cmp_sample *s, struct cmp_outcome *o)
 {
-	if (!c->figure)
-		return true;
-	o->no_figure =
-	    !(o->out.data && cmp_figure_find(c->figure, o->out.data, &s->v[CMP_M_FIGURE])) &&
-	    !(o->err.data && cmp_figure_find(c->figure, o->err.data, &s->v[CMP_M_FIGURE]));
+	for (size_t i = 0; i < c->figures && !o->no_figure; i++) {
+		const regex_t *re = &c->figure[i];
+		double *v = &s->v[CMP_M_FIGURE + i];
+
+		if (!(o->out.data && cmp_figure_find(re, o->out.data, v)) &&
+		    !(o->err.data && cmp_figure_find(re, o->err.data, v)))
+			o->no_figure = i + 1;
+	}
 	return !o->no_figure;
 }
 
@@ -283,7 +294,7 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 	close(r.at.start);
 	if (o->spawn_errno || o->interrupted || o->timed_out)
 		return false;
-	return read_figure(c, s, o) || s->status;
+	return read_figures(c, s, o) || s->status;
 }
 
 void cmp_outcome_free(struct cmp_outcome *o)

@@ -35,8 +35,9 @@ struct cmp_command {
 	double timeout; /* seconds; 0: none */
 	bool nodes;	/* sample placement */
 	struct cmp_cgroup cgroup;
-	regex_t *figure; /* NULL: none */
-	size_t pad;	 /* both environments are padded to what the larger LD_PRELOAD takes */
+	regex_t figure[CMP_FIGURES];
+	size_t figures;
+	size_t pad; /* both environments are padded to what the larger LD_PRELOAD takes */
 };
 
 #define CMP_OUTPUT_MAX (64U << 20)
@@ -52,7 +53,9 @@ struct cmp_outcome {
 	struct cmp_output out, err;
 	int spawn_errno; /* the command could not be started */
 	int signal;	 /* that ended it, else 0 */
-	bool core, timed_out, no_figure;
+	bool core, timed_out;
+	size_t
+	    no_figure; /* the first one (from 1) that the output does not hold; 0: all are there */
 	int interrupted; /* a signal to us: nothing was measured, all is cleaned up */
 };
 

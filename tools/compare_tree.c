@@ -275,16 +275,12 @@ void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch)
 	size_t n = tree_pids(&pids);
 
 	for (size_t i = 0; i < n; i++) {
-		if (watch->pss)
+		if (watch->pss && n > 1)
 			pss += pss_of(pids[i]);
 		if (watch->nodes)
 			placement_of(pids[i], bytes, &remote);
-		if (watch->counters)
-			cmp_counters_see(watch->counters, pids[i]);
 	}
 	free(pids);
-	if (watch->counters)
-		cmp_counters_sample(watch->counters);
 	if (pss > peak->pss)
 		peak->pss = pss;
 	for (int i = 0; i < CMP_NODES_MAX; i++)
@@ -294,6 +290,17 @@ void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch)
 		peak->remote_share = remote / heap;
 		memcpy(peak->node_bytes, bytes, sizeof(bytes));
 	}
+}
+
+bool cmp_tree_counters(struct cmp_counters *counters)
+{
+	pid_t *pids;
+	size_t n = tree_pids(&pids);
+
+	for (size_t i = 0; i < n; i++)
+		cmp_counters_see(counters, pids[i]);
+	free(pids);
+	return cmp_counters_sample(counters);
 }
 
 void cmp_rusage_add(struct rusage *sum, const struct rusage *one)

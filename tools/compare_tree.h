@@ -30,8 +30,12 @@ struct cmp_watch {
 	struct cmp_counters *counters; /* NULL: not numaslab's */
 };
 
-/* Looks at every process of the tree once. */
+/* Looks at the memory of every process of the tree once.  A process that is alone is left in peace
+ * as far as PSS goes: the kernel's own high-water mark of it is exact. */
 void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch);
+
+/* The counters of every process of the tree that publishes; true if any did so far. */
+bool cmp_tree_counters(struct cmp_counters *counters);
 
 /* Kills what is left of the tree, process by process, and reaps it; adds its usage to sum, but for
  * that of `launcher`, which may be among them.  Returns how many had to be reaped. */

@@ -283,7 +283,7 @@ static void higher_is_better_turns_the_verdict(void **state)
 		memset(&plan, 0, sizeof plan);
 		plan.threshold[CMP_M_FIGURE] = (struct cmp_threshold){true, CMP_RELATIVE, 0.05};
 		plan.nlooks = cmp_looks(10, 10, plan.looks);
-		plan.figure_higher = higher;
+		plan.figure_higher[0] = higher;
 		fill(CMP_BEFORE, CMP_M_FIGURE, 10, 1000, 0.01);
 		fill(CMP_AFTER, CMP_M_FIGURE, 10, 1200, 0.01);
 		fill(CMP_CONTROL, CMP_M_FIGURE, 10, 1000, 0.01);

@@ -89,6 +89,7 @@ def processor_time_of_children_counts():
                    "sh", "-c", f"({burn}); ({burn}); true", expect=0)
     for s in out["samples"]:
         assert 0.02 < s["user"] + s["sys"] < s["time"] * 2.2, s
+        assert abs(s["cpu"] - s["user"] - s["sys"]) < 1e-9, s
 
 
 @test
@@ -131,7 +132,7 @@ def the_librarys_own_counters_are_read():
         raise Skip("no perl")
     done = compare("-r", 2, "--max-pairs", 2, "--warmup", 0, "--fail-over", "none", "--json", "--",
                    "perl", "-e", 'my @a = map { "x$_" } 1..400000;',
-                   env={"NUMASLAB_PUBLISH_AFTER": "0"})
+                   env={"NUMASLAB_PUBLISH_AFTER_MS": "0"})
     status(done, 0)
     for s in json.loads(done.stdout)["samples"]:
         assert ("fragmentation" in s) == (s["side"] == "after"), s
@@ -150,6 +151,25 @@ def a_figure_that_is_steady():
                        "--metric", f"score: ([0-9]+),{direction}", "--",
                        "sh", "-c", FIGURE.format(after=after))
         status(done, expected)
+
+
+@test
+def several_figures_of_one_run():
+    text = 'if [ "$LD_PRELOAD" ]; then echo "a=100 b=80"; else echo "a=100 b=100"; fi'
+    figures = ["--metric", "a=([0-9]+)", "--metric", "b=([0-9]+),higher"]
+    for limits, expected in ((["--fail-over", "metric=5%"], 0), (["--fail-over", "metric2=5%"], 1),
+                             (["--fail-over", "metric=5%,metric2=25%"], 0)):
+        done = compare("--with", peer(), "-r", 2, "--max-pairs", 2, *figures, *limits, "--json",
+                       "--", "sh", "-c", text)
+        status(done, expected)
+    out = json.loads(done.stdout)
+    assert (out["metric"], out["metric2"]) == ("a=([0-9]+)", "b=([0-9]+)")
+    assert (out["metric_better"], out["metric2_better"]) == ("lower", "higher")
+    assert side(out, "after", "metric2") == [80, 80] and side(out, "before", "metric2") == [100, 100]
+    status(compare("--with", peer(), "--metric", "a=(.)", "--fail-over", "metric2=1%", "--", "true"), 2)
+    status(compare("--with", peer(), *["--metric", "a=(.)"] * 5, "--", "true"), 2)
+    text = failing("echo a=1", *figures).splitlines()[0]
+    assert "'b=([0-9]+)'" in text, text
 
 
 @test

@@ -177,6 +177,13 @@ def the_commands_own_figure_higher_is_better():
 
 
 @test
+def processor_time_is_known_of_older_files():
+    rows = [[{"time": 1, "rss": 1e6, "user": u, "sys": .5} for _ in range(8)] for u in (1, 2, 1)]
+    code, out = replay(experiment(*rows), "-r", 2, "--fail-over", "cpu=5%")
+    assert code == 1 and metric(out, "cpu")["before"]["mean"] == 1.5, metric(out, "cpu")
+
+
+@test
 def deterministic_counts_need_two_pairs():
     grown = experiment([100000, 100000], [102500, 102500], [100000, 100000], "metric")
     assert replay(grown, "-r", 2, "--fail-over", "metric=2%")[0] == 1
