@@ -34,7 +34,7 @@ size_t alloc_trim(void);
 void *large_alloc(size_t size, size_t align, bool *zero);
 void large_free(struct slab *s);
 const struct slab *large_kept(void); /* the block kept aside; for audits */
-void large_trim(void); /* no block is kept aside any more */
+void large_trim(void);		     /* no block is kept aside any more */
 size_t large_usable(const struct slab *s);
 
 void *large_on_node(size_t size, unsigned index, bool strict);

@@ -96,6 +96,9 @@ inline_ unsigned class_aligned(size_t size, size_t align)
 {
 	if (size > CLASS_SIZE_MAX || align > UNIT_SIZE)
 		return 0;
+	size = round_up(size, align); /* a multiple of align that is as long is no shorter */
+	if (size > CLASS_SIZE_MAX)
+		return 0;
 	unsigned cls = class_of(size);
 
 	while (cls < CLASS_COUNT && class_size(cls) & (align - 1))

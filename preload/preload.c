@@ -146,49 +146,62 @@ static bool is_power(size_t n)
 	return n && !(n & (n - 1));
 }
 
-/* align: a power of two. */
-static void *aligned(size_t align, size_t size)
+/* The way of malloc() without its errno. */
+inline_ void *linear_block(size_t size)
 {
-	/* Linear class sizes are the multiples of 16: the block of the rounded size is aligned. */
-	if (likely((align | size) <= CLASS_LINEAR_MAX)) {
-		size_t rounded = round_up(size | (size == 0), align);
+	struct heap *h = thread_state.heap;
+	void *p = NULL;
 
-		if (likely(rounded <= CLASS_LINEAR_MAX))
-			return malloc(rounded);
-	}
+	if (size <= layout.small_limit || (size <= layout.medium_limit && heap_is_home(h)))
+		p = heap_pop(h, size);
+	return likely(p != NULL) ? p : alloc_slow(size);
+}
+
+noinline_ static void *aligned_medium(size_t align, size_t size)
+{
 	struct heap *h = thread_state.heap;
 	unsigned cls = class_aligned(size | (size == 0), align);
 	void *p = NULL;
 
 	if (cls && cls < CLASS_WIDE_FIRST && likely(h && heap_is_home(h)))
 		p = heap_pop_class(h, cls);
-	if (unlikely(!p))
-		p = alloc_aligned(align, size);
-	return likely(p != NULL) ? p : no_memory();
+	return likely(p != NULL) ? p : alloc_aligned(align, size);
+}
+
+/* align: a power of two.  errno is the caller's affair. */
+inline_ void *aligned(size_t align, size_t size)
+{
+	/* Linear class sizes are the multiples of 16: the block of the rounded size is aligned. */
+	if (likely((align | size) <= CLASS_LINEAR_MAX)) {
+		size_t rounded = round_up(size | (size == 0), align);
+
+		if (likely(rounded <= CLASS_LINEAR_MAX))
+			return linear_block(rounded);
+	}
+	return aligned_medium(align, size);
 }
 
 exported int posix_memalign(void **out, size_t align, size_t size)
 {
-	if (!is_power(align) || align % sizeof(void *))
+	if (unlikely(!is_power(align) || align % sizeof(void *)))
 		return EINVAL;
-	int saved = errno;
 	void *p = aligned(align, size);
 
-	if (unlikely(!p)) {
-		errno = saved;
+	if (unlikely(!p))
 		return ENOMEM;
-	}
 	*out = p;
 	return 0;
 }
 
 exported void *aligned_alloc(size_t align, size_t size)
 {
-	if (!is_power(align)) {
+	if (unlikely(!is_power(align))) {
 		errno = EINVAL;
 		return NULL;
 	}
-	return aligned(align, size);
+	void *p = aligned(align, size);
+
+	return likely(p != NULL) ? p : no_memory();
 }
 
 /* As glibc: an alignment that is no power of two is rounded up to one. */
