@@ -230,9 +230,12 @@ inline_ void slab_settle(struct slab *s)
 {
 	uint32_t used = slab_used(s);
 
-	if (used != s->tallied) {
-		tally(s->node, s->cls, COUNT_used, (int64_t)used - s->tallied);
-		s->tallied = (uint16_t)used;
+	int64_t more = (int64_t)used - s->tallied;
+
+	if (more) {
+		slab_write(s->tallied, (uint16_t)used);
+		tally(s->node, s->cls, COUNT_used, more);
+		telemetry_map(s);
 	}
 }
 

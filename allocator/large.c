@@ -138,6 +138,7 @@ static void release_span(struct slab *s)
 	bool gone = false;
 
 	slab_set_state(s, SPAN_BUSY);
+	slab_write(s->part, UNIT_FREE);
 	if (s->moved || atomic_load_explicit(&mem.altered, memory_order_relaxed))
 		gone = span_remap(&pool_large()->window, s);
 	else if (bytes > mem_allowance())
@@ -148,6 +149,7 @@ static void release_span(struct slab *s)
 	} else {
 		enter_dirty(s);
 	}
+	telemetry_map(s);
 	put_span(s);
 	pools_settle(topology.count);
 }
@@ -243,7 +245,9 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 	s->cls = 0;
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	slab_set_state(s, SPAN_LARGE);
+	slab_write(s->part, UNIT_FIRST);
 	tally_large(1, (int64_t)s->bytes);
+	telemetry_map(s);
 	telemetry_tick(os_now_ms());
 	return (void *)slab_addr(s);
 }
@@ -301,6 +305,7 @@ static void shrink(struct slab *s, size_t size)
 	rest->moved = s->moved;
 	slab_set_node(rest, slab_node(s));
 	release_span(rest);
+	telemetry_map(s);
 }
 
 static bool grow_in_place(struct slab *s, size_t size)
@@ -320,8 +325,10 @@ static bool grow_in_place(struct slab *s, size_t size)
 		else if (done && found == SPAN_FOUND_CLEAN)
 			mem_regret((units - have) << UNIT_SHIFT);
 	}
-	if (done)
+	if (done) {
 		set_bytes(s, size);
+		telemetry_map(s);
+	}
 	return done;
 }
 
@@ -346,7 +353,11 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	slab_set_node(to, slab_node(s));
 	atomic_store_explicit(&to->owner, NULL, memory_order_relaxed);
 	slab_set_state(to, SPAN_LARGE);
+	slab_write(to->part, UNIT_FIRST);
+	slab_write(s->part, UNIT_FREE);
 	set_bytes(to, size);
+	telemetry_map(to);
+	telemetry_map(s);
 	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours.
 	 */
 	slab_set_state(s, SPAN_BUSY);

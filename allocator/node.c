@@ -47,6 +47,13 @@ static void mark_inner(struct slab *s)
 	}
 }
 
+/* After all units changed. */
+static void map_units(const struct slab *s)
+{
+	for (unsigned i = 0; i < s->units; i++)
+		telemetry_map(&s[i]);
+}
+
 static void put_span(struct pool *p, struct slab *s)
 {
 	lock_take(&p->lock);
@@ -66,11 +73,17 @@ static void account_taken(struct pool *p, struct slab *s, size_t resident)
 
 static void account_free(struct pool *p, struct slab *s, size_t resident)
 {
-	if (!s->dirty)
-		return;
-	atomic_fetch_add_explicit(&mem.dirty, resident, memory_order_relaxed);
-	tally(p->index, 0, COUNT_held, (int64_t)resident);
-	tally(p->index, 0, COUNT_empty, s->units);
+	if (p != pool_large())
+		slab_set_part(s, s->dirty ? UNIT_KEPT : UNIT_FREE);
+	if (s->dirty) {
+		atomic_fetch_add_explicit(&mem.dirty, resident, memory_order_relaxed);
+		tally(p->index, 0, COUNT_held, (int64_t)resident);
+		tally(p->index, 0, COUNT_empty, s->units);
+	} else {
+		atomic_thread_fence(memory_order_seq_cst); /* as a tally, for telemetry_map() */
+	}
+	if (p != pool_large())
+		map_units(s);
 }
 
 /* Whether what a free span holds still lies on the node. */
@@ -108,6 +121,7 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 		before -= gone;
 		if (gone && !span_restore(&p->window, s)) {
 			s->dirty = 0;
+			account_free(p, s, 0);
 			put_span(p, s);
 			return NULL;
 		}
@@ -124,13 +138,15 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 	if (was_clean && after > before)
 		mem_regret(after - before);
 	slab_init(s, cls, (unsigned)landed);
-	s->misplaced = landed != (int)index;
+	slab_write(s->misplaced, landed != (int)index);
 	mark_inner(s);
+	slab_set_part(s, UNIT_FIRST);
 	tally(s->node, cls, COUNT_active, 1);
 	tally(s->node, cls, COUNT_slots, s->capacity);
 	tally(s->node, cls, COUNT_held, (int64_t)after);
 	if (s->misplaced)
 		tally(s->node, cls, COUNT_misplaced, 1);
+	map_units(s);
 	return s;
 }
 
@@ -138,18 +154,20 @@ void slab_refile(struct slab *s, unsigned index)
 {
 	static const enum counter moved[] = {COUNT_active, COUNT_slots, COUNT_used, COUNT_held};
 	int64_t by[] = {1, s->capacity, s->tallied, (int64_t)mem_resident(s)};
-	bool misplaced = index != layout_window_of(&layout, slab_addr(s));
+	bool misplaced = index != layout_window_of(&layout, slab_addr(s)), was = s->misplaced;
+	unsigned from = s->node;
 
+	slab_write(s->misplaced, misplaced);
+	slab_set_node(s, index);
 	for (unsigned i = 0; i < sizeof(by) / sizeof(by[0]); i++) {
-		tally(s->node, s->cls, moved[i], -by[i]);
+		tally(from, s->cls, moved[i], -by[i]);
 		tally(index, s->cls, moved[i], by[i]);
 	}
-	if (s->misplaced)
-		tally(s->node, s->cls, COUNT_misplaced, -1);
+	if (was)
+		tally(from, s->cls, COUNT_misplaced, -1);
 	if (misplaced)
 		tally(index, s->cls, COUNT_misplaced, 1);
-	s->misplaced = misplaced;
-	slab_set_node(s, index);
+	telemetry_map(s);
 }
 
 void pool_free_slab(struct slab *s, enum counter was)
@@ -212,6 +230,7 @@ void pool_list_slab(struct slab *s)
 		lock_release(&p->lock);
 		tally(s->node, s->cls, COUNT_active, -1);
 		tally(s->node, s->cls, COUNT_partial, 1);
+		telemetry_map(s);
 		return;
 	}
 	slab_set_owned(s); /* by nobody: no block of it is out that could be pushed */
@@ -250,6 +269,7 @@ struct slab *pool_take_partial(struct pool *p, unsigned cls)
 	if (s) {
 		tally(s->node, cls, COUNT_partial, -1);
 		tally(s->node, cls, COUNT_active, 1);
+		telemetry_map(s);
 	}
 	return s;
 }

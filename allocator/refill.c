@@ -156,6 +156,7 @@ static void current_full(struct heap *h, struct class_heap *c)
 		c->churn = 0;
 		tally(s->node, s->cls, COUNT_active, -1);
 		tally(s->node, s->cls, COUNT_full, 1);
+		telemetry_map(s);
 		return;
 	}
 	/* Freed into meanwhile: still ours. */

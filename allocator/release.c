@@ -145,6 +145,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		return;
 	case PUSHED_LISTED:
 		tally(node, cls, COUNT_used, -1);
+		telemetry_map(s);
 		return;
 	case PUSHED_FIRST:
 		tally(s->node, s->cls, COUNT_full, -1);

@@ -22,17 +22,18 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 {
 	uint64_t word = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
-	s->cls = (uint8_t)cls;
+	slab_write(s->cls, (uint8_t)cls);
+	slab_write(s->births, (uint16_t)(s->births + 1));
 	s->size = (uint32_t)class_size(cls);
 	s->units = class_slab_units(cls);
 	s->capacity = (uint16_t)(slab_bytes(s) / s->size);
 	s->extended = 0;
 	s->left = s->base = 0;
-	s->tallied = 0;
+	slab_write(s->tallied, 0);
 	s->hidden = 0;
 	s->free = slab_end(s);
 	slab_set_node(s, node);
-	s->misplaced = 0;
+	slab_write(s->misplaced, 0);
 	s->patience = 0;
 	s->idle = 0;
 	slab_set_state(s, SPAN_SLAB);
@@ -136,7 +137,7 @@ uint64_t slab_set_listed(struct slab *s)
 		to = remote_turn(w, SLAB_LISTED, slab_used(s));
 	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, to, memory_order_acq_rel,
 							memory_order_relaxed));
-	s->listed = (uint16_t)remote_count(to);
+	slab_write(s->listed, (uint16_t)remote_count(to));
 	return to;
 }
 
@@ -149,7 +150,7 @@ void slab_set_owned(struct slab *s)
 		;
 	/* Each push meanwhile took one off the node's count (release.c). */
 	if (remote_state(w) == SLAB_LISTED)
-		s->tallied -= (uint16_t)(remote_count(w) - s->listed);
+		slab_write(s->tallied, (uint16_t)(s->tallied - (remote_count(w) - s->listed)));
 }
 
 unsigned slab_list_length(const struct slab *s, uintptr_t first)

@@ -38,6 +38,19 @@ enum span_state {
 	SPAN_BUSY   /* in nobody's list: being purged or handed over */
 };
 
+/*
+ * What the telemetry's map says of a unit (telemetry/ring.h).  Unlike .state, which is sound only
+ * in the first and last unit of a free span, .part is sound in every unit of the nodes' windows:
+ * who stored to the map may look again whatever became of the unit meanwhile.  In the large
+ * window only a block's first unit has one.
+ */
+enum unit_part {
+	UNIT_FREE, /* zero */
+	UNIT_KEPT, /* of a dirty free span */
+	UNIT_FIRST,
+	UNIT_INNER /* and units back to the first */
+};
+
 struct slab {
 	/* The owner's line: every free reads .owner, only the owner writes. */
 	struct heap *_Atomic owner;
@@ -50,6 +63,8 @@ struct slab {
 	uint16_t node;	/* index of the node where it landed */
 	uint32_t units; /* of the span; of a free span in its first and last unit */
 	struct slab *next, *prev;
+	uint16_t births; /* of slabs in this unit, ever (mod 65536) */
+	uint8_t part;	 /* enum unit_part */
 
 	/* The others' line. */
 	_Atomic uint64_t remote cache_aligned;
@@ -107,6 +122,17 @@ inline_ void slab_set_node(struct slab *s, unsigned node)
 inline_ void slab_set_state(struct slab *s, enum span_state state)
 {
 	__atomic_store_n(&s->state, (uint8_t)state, __ATOMIC_RELAXED);
+}
+
+/* Fields that telemetry_map() reads while their owner may be another thread. */
+#define slab_write(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+
+/* All units of a slab, or of a span that is or becomes free. */
+inline_ void slab_set_part(struct slab *s, enum unit_part part)
+{
+	for (unsigned i = 0; i < s->units; i++)
+		slab_write(s[i].part,
+			   (uint8_t)(part == UNIT_FIRST && i ? UNIT_INNER + i : (unsigned)part));
 }
 
 inline_ size_t slab_bytes(const struct slab *s)

@@ -114,7 +114,7 @@ static void mark_free(struct slab *s, size_t n, bool dirty)
 static void mark_taken(struct slab *s, size_t n)
 {
 	slab_set_state(s, SPAN_BUSY);
-	s->units = (uint32_t)n;
+	slab_write(s->units, (uint32_t)n); /* telemetry_map() */
 	s->head_units = 0;
 	if (n > 1) {
 		slab_set_state(&s[n - 1], SPAN_INNER);

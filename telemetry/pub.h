@@ -2,7 +2,10 @@
 #ifndef NUMASLAB_PUB_H
 #define NUMASLAB_PUB_H
 
-/* Inside the writer: its system calls (pub_os.c), the ring (pub_ring.c), the files (pub_file.c). */
+/*
+ * Inside the writer: its system calls (pub_os.c), the ring (pub_ring.c), the slab map (pub_map.c),
+ * the files (pub_layout.c, pub_file.c, pub_cap.c).
+ */
 
 #include "allocator/os.h"
 #include "telemetry/publish.h"
@@ -32,6 +35,10 @@ int pub_lock(int fd, uint64_t at); /* write lock of the open file description */
 bool pub_is_locked(int fd, uint64_t at);
 void *pub_map(int fd, size_t bytes); /* shared, read and write; NULL */
 void *pub_map_private(size_t bytes);
+/* A part of a file; near `hint` if nothing is there. */
+void *pub_map_part(int fd, uint64_t offset, size_t bytes, uintptr_t hint);
+/* In place; false: something stands behind it, or it is not `from` bytes long. */
+bool pub_map_grow(void *at, size_t from, size_t to);
 void pub_unmap(void *at, size_t bytes);
 int pub_populate(void *at, size_t bytes);
 int pub_wipe_on_fork(void *at, size_t bytes);
@@ -40,6 +47,7 @@ int pub_read_only(void *at, size_t bytes);
 int pub_pid(void);
 bool pub_has_filter(void); /* seccomp: a call that it forbids may kill */
 uint32_t pub_euid(void);
+uint64_t pub_ram(void); /* bytes that the machine has; 0: not known */
 
 /* --- The ring. --- */
 
@@ -65,6 +73,41 @@ typedef void ring_fill(struct ring_entry *e, void *data);
  */
 bool ring_write(struct ring_writer *w, uint64_t now_ms, ring_fill *fill, void *data);
 
+/* --- The slab map. --- */
+
+#define MAP_PAGE_BYTES (RING_MAP_UNITS * sizeof(uint64_t))
+#define MAP_PAGES_MIN  64u
+#define MAP_STEP       ((size_t)64 << 10) /* the mapping grows by so much; >= a page anywhere */
+
+struct map_writer {
+	_Atomic uint32_t *dir; /* private, the truth: 1 + page, 0 none, MAP_LOST; NULL: no map */
+	uint32_t *shown;       /* SLAB_DIR of the file */
+	char *words;	       /* SLAB_MAP of it, of which .mapped bytes are mapped */
+	struct ring_header *file;
+	size_t dir_count, pages;
+	_Atomic size_t mapped;
+	_Atomic uint32_t given, spare; /* pages; one that lost a race for its place, 0: none */
+	_Atomic uint64_t lost;
+};
+
+/* How many pages of the map a machine of so much memory gets. */
+size_t map_pages_wanted(uint64_t ram);
+
+/* The private part, for all windows; false: no memory, there is no map. */
+bool map_prepare(struct map_writer *m);
+
+/* Maps the beginning of the file's map; not possible: .words stays NULL, there is none. */
+void map_attach(struct map_writer *m, int fd, uint64_t offset, size_t pages);
+
+/* Says in the header where the map is. */
+void map_show(struct map_writer *m, struct ring_header *h, uint64_t dir);
+
+/* There will be no map: what map_prepare() made goes. */
+void map_drop(struct map_writer *m);
+
+/* Stores all that there is. */
+void map_walk(struct map_writer *m);
+
 /* --- The files. --- */
 
 struct pub_files {
@@ -75,20 +118,31 @@ struct pub_files {
 
 /* What a file of so many pools is like. */
 struct pub_layout {
-	uint64_t names, classes, pools, live, history, size; /* offsets; the size */
+	uint64_t names, classes, pools, live, history; /* offsets */
+	uint64_t dir, map;			       /* 0: there is no map */
+	uint64_t mapped, size; /* bytes that are mapped at once: all but the map; of the file */
 	uint64_t entries, entry_stride;
+	uint64_t dir_count, map_pages;
 	uint32_t pool_stride, pool_count;
 };
 
-/* The largest that `limit` bytes of file allow; false: not even the smallest history fits. */
-bool pub_layout_plan(struct pub_layout *l, unsigned pool_count, uint64_t limit);
+/*
+ * The largest that `limit` bytes of file allow, with a map of at most so many pages and dir_count
+ * entries in its directory (0: no map); false: not even the live counters fit.
+ */
+bool pub_layout_plan(struct pub_layout *l, unsigned pool_count, size_t dir_count, size_t map_pages,
+		     uint64_t limit);
+
+/* The table of contents, and the sections up to the pools; and without a map. */
+void layout_fill(const struct pub_layout *l, struct ring_header *h);
+void layout_drop_map(struct ring_header *h);
 
 /*
  * Makes the directory, the file of pins and the file, complete but for the counters, under names of
  * their own; false: nothing of it stays.  Then pub_files_show() gives the file its name.
  */
 bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
-		    uint64_t now_ms);
+		    struct map_writer *m, uint64_t now_ms);
 bool pub_files_show(struct pub_files *f);
 void pub_files_remove(struct pub_files *f);
 

@@ -99,79 +99,7 @@ static void read_line(const char *path, char *to, size_t room)
 	to[n] = 0;
 }
 
-/* --- What the file is like. --- */
-
-static void plan_entries(struct pub_layout *l, uint64_t entries)
-{
-	l->entries = entries;
-	l->size = round_up(l->history + entries * l->entry_stride, os_page_size);
-}
-
-bool pub_layout_plan(struct pub_layout *l, unsigned pool_count, uint64_t limit)
-{
-	uint64_t rows = (uint64_t)pool_count * CLASS_COUNT;
-
-	l->pool_count = pool_count;
-	l->pool_stride = sizeof(struct ring_totals);
-	l->entry_stride = sizeof(struct ring_entry) + (uint64_t)pool_count * l->pool_stride;
-	l->names = RING_HEADER_SIZE;
-	l->classes = l->names + COUNTER_COUNT * sizeof(struct ring_name);
-	l->pools = l->classes + CLASS_COUNT * sizeof(struct ring_class);
-	l->live = round_up(l->pools + pool_count * sizeof(struct ring_pool), CACHE_LINE);
-	l->history = round_up(l->live + rows * RING_ROW_WORDS * 8, os_page_size);
-
-	size_t entries = min_size(RING_HISTORY_MAX / l->entry_stride, RING_ENTRIES_MAX);
-	plan_entries(l, max_size(entries, RING_ENTRIES_MIN));
-	if (l->size > limit && l->history + RING_ENTRIES_MIN * l->entry_stride <= limit)
-		plan_entries(l, (limit - l->history) / l->entry_stride);
-	if (l->size > limit)
-		plan_entries(l, 0);
-	return l->size <= limit;
-}
-
-static void set_section(struct ring_header *h, enum ring_section_type type, uint64_t offset,
-			uint64_t stride, uint64_t count)
-{
-	h->sections[type - 1] = (struct ring_section){
-	    .type = type,
-	    .stride = (uint32_t)stride,
-	    .offset = offset,
-	    .count = count,
-	};
-}
-
-static void fill_sections(struct ring_header *h, const struct pub_layout *l)
-{
-	h->section_count = RING_SECTIONS;
-	h->pool_stride = l->pool_stride;
-	set_section(h, RING_NAMES, l->names, sizeof(struct ring_name), COUNTER_COUNT);
-	set_section(h, RING_CLASSES, l->classes, sizeof(struct ring_class), CLASS_COUNT);
-	set_section(h, RING_POOLS, l->pools, sizeof(struct ring_pool), l->pool_count);
-	set_section(h, RING_LIVE, l->live, RING_ROW_WORDS * 8,
-		    (uint64_t)l->pool_count * CLASS_COUNT);
-	if (l->entries)
-		set_section(h, RING_HISTORY, l->history, l->entry_stride, l->entries);
-	set_section(h, RING_SLAB_MAP, 0, 8, 0);
-}
-
-static void fill_tables(struct ring_header *h, const struct pub_layout *l)
-{
-	static const char names[COUNTER_COUNT][RING_NAME_SIZE] = {
-#define X(name, unit, help) #name,
-	    COUNTERS(X)
-#undef X
-	};
-	char *base = (char *)h;
-	struct ring_name *name = (struct ring_name *)(base + l->names);
-	struct ring_class *class = (struct ring_class *)(base + l->classes);
-
-	for (unsigned i = 0; i < COUNTER_COUNT; i++)
-		put_text(name[i].name, name[i].name + RING_NAME_SIZE, names[i]);
-	for (unsigned i = 1; i < CLASS_COUNT; i++) {
-		class[i].size = (uint32_t)class_size(i);
-		class[i].slab_bytes = (uint32_t)(class_slab_units(i) << UNIT_SHIFT);
-	}
-}
+/* --- What the file says of the process. --- */
 
 static void fill_header(struct ring_header *h, const struct pub_layout *l, uint64_t now_ms)
 {
@@ -190,8 +118,7 @@ static void fill_header(struct ring_header *h, const struct pub_layout *l, uint6
 	h->page_size = (uint32_t)os_page_size;
 	read_line("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof h->boot_id);
 	read_line("/proc/self/comm", h->comm, sizeof h->comm);
-	fill_sections(h, l);
-	fill_tables(h, l);
+	layout_fill(l, h);
 }
 
 /* --- The directory. --- */
@@ -286,8 +213,11 @@ static bool choose_generation(int dir, struct ring_header *h)
 	return false;
 }
 
-/* A new file of its full size, populated up to `used`, mapped; NULL: nothing of it stays. */
-static void *make_file(int dir, const char *name, uint64_t size, size_t used, bool locked)
+/*
+ * A new file of its full size, populated up to the history, mapped; NULL: nothing of it stays.  m:
+ * it is the file of the counters, whose map goes there.
+ */
+static void *make_file(int dir, const char *name, const struct pub_layout *l, struct map_writer *m)
 {
 	struct pub_stat st;
 	void *at = NULL;
@@ -297,15 +227,17 @@ static void *make_file(int dir, const char *name, uint64_t size, size_t used, bo
 	if (fd < 0)
 		return NULL;
 	if (pub_stat_fd(fd, &st) == 0 && S_ISREG(st.mode) && st.size == 0 &&
-	    pub_truncate(fd, size) == 0 && (!locked || pub_lock(fd, RING_LIVE_BYTE) == 0))
-		at = pub_map(fd, size);
-	if (at && locked && group != NO_GROUP)
+	    pub_truncate(fd, l->size) == 0 && (!m || pub_lock(fd, RING_LIVE_BYTE) == 0))
+		at = pub_map(fd, l->mapped);
+	if (at && m && group != NO_GROUP)
 		pub_set_group(fd, group, 0640);
-	pub_close(fd);
-	if (at && (pub_dont_fork(at, size) < 0 || pub_populate(at, used) < 0)) {
-		pub_unmap(at, size);
+	if (at && (pub_dont_fork(at, l->mapped) < 0 || pub_populate(at, l->history) < 0)) {
+		pub_unmap(at, l->mapped);
 		at = NULL;
 	}
+	if (at && m && l->map)
+		map_attach(m, fd, l->map, l->map_pages);
+	pub_close(fd);
 	if (!at)
 		pub_unlink_at(dir, name);
 	return at;
@@ -314,18 +246,19 @@ static void *make_file(int dir, const char *name, uint64_t size, size_t used, bo
 static const struct ring_pin *make_pins(int dir, const struct ring_header *h)
 {
 	size_t size = round_up(PINS_SIZE, os_page_size);
+	const struct pub_layout l = {.history = size, .mapped = size, .size = size};
 	char name[128];
 
 	name_file(name, sizeof name, h, "", ".pins");
 	pub_unlink_at(dir, name); /* the file of this name is gone, so nobody uses them */
-	void *at = make_file(dir, name, size, size, false);
+	void *at = make_file(dir, name, &l, NULL);
 	if (at)
 		pub_read_only(at, size);
 	return at;
 }
 
 static bool make_in(int dir, struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
-		    struct ring_header *draft)
+		    struct map_writer *m, struct ring_header *draft)
 {
 	char name[128];
 
@@ -334,10 +267,14 @@ static bool make_in(int dir, struct pub_files *f, const struct pub_layout *l, st
 	name_file(f->name, sizeof f->name, draft, "", "");
 	name_file(name, sizeof name, draft, ".new-", "");
 	pub_unlink_at(dir, name); /* of a publisher that was killed; the name is ours alone */
-	struct ring_header *h = make_file(dir, name, l->size, l->history, true);
+	struct ring_header *h = make_file(dir, name, l, m);
 	if (!h)
 		return false;
 	*h = *draft;
+	if (m->words)
+		map_show(m, h, l->dir);
+	else
+		layout_drop_map(h);
 	w->file = h;
 	w->history = (char *)h + l->history;
 	w->entries = l->entries;
@@ -348,7 +285,7 @@ static bool make_in(int dir, struct pub_files *f, const struct pub_layout *l, st
 }
 
 bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
-		    uint64_t now_ms)
+		    struct map_writer *m, uint64_t now_ms)
 {
 	/* Up to the live rows, in private memory: /proc is read before a name is taken. */
 	struct ring_header *draft = pub_map_private(round_up(l->live, os_page_size));
@@ -361,7 +298,7 @@ bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring
 	name_dir(f->dir);
 	int dir = open_own_dir(f->dir);
 	if (dir >= 0) {
-		done = make_in(dir, f, l, w, draft);
+		done = make_in(dir, f, l, w, m, draft);
 		pub_close(dir);
 	}
 	if (done)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -111,21 +112,31 @@ bool pub_is_locked(int fd, uint64_t at)
 	return sys(SYS_fcntl, fd, F_OFD_GETLK, &l, 0, 0, 0) < 0 || l.l_type != F_UNLCK;
 }
 
-static void *map(int fd, size_t bytes, int flags)
+static void *map(int fd, uint64_t offset, size_t bytes, int flags, uintptr_t hint)
 {
-	long p = sys(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+	long p = sys(SYS_mmap, hint, bytes, PROT_READ | PROT_WRITE, flags, fd, offset);
 
 	return p < 0 && p > -4096 ? NULL : (void *)p;
 }
 
 void *pub_map(int fd, size_t bytes)
 {
-	return map(fd, bytes, MAP_SHARED);
+	return map(fd, 0, bytes, MAP_SHARED, 0);
 }
 
 void *pub_map_private(size_t bytes)
 {
-	return map(-1, bytes, MAP_PRIVATE | MAP_ANONYMOUS);
+	return map(-1, 0, bytes, MAP_PRIVATE | MAP_ANONYMOUS, 0);
+}
+
+void *pub_map_part(int fd, uint64_t offset, size_t bytes, uintptr_t hint)
+{
+	return map(fd, offset, bytes, MAP_SHARED, hint);
+}
+
+bool pub_map_grow(void *at, size_t from, size_t to)
+{
+	return sys(SYS_mremap, at, from, to, 0, 0, 0) == (long)at;
 }
 
 void pub_unmap(void *at, size_t bytes)
@@ -166,6 +177,13 @@ bool pub_has_filter(void)
 int pub_pid(void)
 {
 	return (int)sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+uint64_t pub_ram(void)
+{
+	struct sysinfo info;
+
+	return sys(SYS_sysinfo, &info, 0, 0, 0, 0, 0) < 0 ? 0 : info.totalram * info.mem_unit;
 }
 
 uint32_t pub_euid(void)

@@ -23,6 +23,7 @@ struct state {
 	_Atomic uint32_t busy;
 	uint64_t started_ms;
 	struct ring_writer ring;
+	struct map_writer map;
 	struct pub_files files;
 };
 
@@ -114,20 +115,31 @@ static bool publish(struct state *s, uint64_t now_ms)
 {
 	struct pub_layout l;
 
-	if (pub_has_filter() || !pub_layout_plan(&l, topology.count + 1, os_rlimit(RLIMIT_FSIZE)) ||
-	    !pub_files_make(&s->files, &l, &s->ring, now_ms))
+	if (pub_has_filter())
+		return false;
+	size_t dir_count = map_prepare(&s->map) ? s->map.dir_count : 0;
+	if (!pub_layout_plan(&l, topology.count + 1, dir_count, map_pages_wanted(pub_ram()),
+			     os_rlimit(RLIMIT_FSIZE)) ||
+	    !pub_files_make(&s->files, &l, &s->ring, &s->map, now_ms))
 		return false;
 	uint64_t *live = (uint64_t *)((char *)s->ring.file + l.live);
 
 	fill_pools(&l, s->ring.file);
 	/* From now on every change is mirrored: what was before is copied after. */
 	atomic_store_explicit(&s->words.live, live, memory_order_release);
+	if (s->map.words)
+		atomic_store_explicit(&s->words.map, &s->map, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst); /* with the one in telemetry_mirror() */
 	mirror_all(live);
+	if (s->map.words)
+		map_walk(&s->map);
+	else
+		map_drop(&s->map);
 	ring_write(&s->ring, now_ms, fill_entry, NULL);
 	if (!pub_files_show(&s->files)) {
 		/* Others may be storing: the mapping stays, nameless. */
 		atomic_store_explicit(&s->words.live, NULL, memory_order_relaxed);
+		atomic_store_explicit(&s->words.map, NULL, memory_order_relaxed);
 		s->files.pid = 0;
 		return false;
 	}

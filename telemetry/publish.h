@@ -16,9 +16,13 @@
 
 #define TELEMETRY_ROW_WORDS ((COUNTER_COUNT + 7u) & ~7u)
 
+struct slab;
+struct map_writer;
+
 struct telemetry_words {
 	_Atomic(uint64_t *) live; /* the file's rows of counters; NULL: nothing is published */
-	_Atomic uint64_t next_ms; /* no tick is due before */
+	_Atomic(struct map_writer *) map; /* NULL: no map is */
+	_Atomic uint64_t next_ms;	  /* no tick is due before */
 };
 
 /* Never NULL; zeros until the first tick. */
@@ -26,6 +30,7 @@ extern hidden_ struct telemetry_words *_Atomic telemetry_words;
 
 void telemetry_tick_due(uint64_t now_ms);
 void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth);
+void telemetry_map_store(struct map_writer *m, const struct slab *s);
 
 /*
  * From slow paths of any thread, with no lock held and before or after main: begins to publish
@@ -55,6 +60,26 @@ inline_ void telemetry_mirror(unsigned index, unsigned cls, enum counter c,
 	if (unlikely(live))
 		telemetry_store(live + (index * CLASS_COUNT + cls) * TELEMETRY_ROW_WORDS + c,
 				truth);
+}
+
+/*
+ * After a field of the unit's descriptor changed that its word of the map is made of (cls, node,
+ * misplaced, tallied, listed, remote, births, part, units of a large block), and after a locked
+ * instruction that followed the change: a tally.  No lock is needed, none may be wanted: whoever
+ * stores looks again, so that the last word is the last truth, of whatever the unit is by then.
+ */
+inline_ void telemetry_map(const struct slab *s)
+{
+#if !defined(__x86_64__)
+	/* As in telemetry_mirror(). */
+	atomic_thread_fence(memory_order_seq_cst);
+#endif
+	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
+
+	struct map_writer *map = atomic_load_explicit(&w->map, memory_order_acquire);
+
+	if (unlikely(map))
+		telemetry_map_store(map, s);
 }
 
 /* In the child of a fork; a raw fork that does not call it is as safe. */

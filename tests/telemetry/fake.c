@@ -5,15 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BASE  ((uintptr_t)40 << 40) /* no memory is there: slabs are descriptors only */
+#define UNITS ((size_t)1 << (FAKE_WINDOW_SHIFT - UNIT_SHIFT))
+
 struct topology topology;
 struct pool *pools;
 struct mem mem;
+struct layout layout;
 
 void fake_init(unsigned nodes, const char *dir)
 {
-	pools = aligned_alloc(CACHE_LINE, (nodes + 1) * sizeof *pools);
-	memset((void *)pools, 0, (nodes + 1) * sizeof *pools);
+	unsigned n = nodes + 1;
+
+	pools = aligned_alloc(CACHE_LINE, n * sizeof *pools);
+	memset((void *)pools, 0, n * sizeof *pools);
+	struct slab *table = aligned_alloc(CACHE_LINE, n * UNITS * sizeof *table);
+	memset((void *)table, 0, n * UNITS * sizeof *table);
+	layout.base = BASE;
+	layout.window_shift = FAKE_WINDOW_SHIFT;
+	layout.window_count = n;
+	layout.span = (uintptr_t)n << FAKE_WINDOW_SHIFT;
+	layout.table = (uintptr_t)table;
 	topology.count = nodes;
+	for (unsigned i = 0; i < n; i++) {
+		pools[i].index = i;
+		pools[i].window.first = table + i * UNITS;
+		pools[i].window.units = UNITS;
+	}
 	for (unsigned i = 0; i < nodes; i++)
 		topology.number[i] = (int16_t)(2 * i);
 	snprintf(tunables.dir, sizeof tunables.dir, "%s", dir);
@@ -28,24 +46,66 @@ void fake_add(unsigned index, unsigned cls, enum counter c, int64_t delta)
 	telemetry_mirror(index, cls, c, &pools[index].count[cls][c]);
 }
 
-void fake_slab_born(unsigned index, unsigned cls, unsigned used)
+static void map_units(const struct slab *s)
 {
-	size_t bytes = class_slab_units(cls) * UNIT_SIZE;
+	for (unsigned i = 0; i < s->units; i++)
+		telemetry_map(&s[i]);
+}
 
+struct slab *fake_slab_born(unsigned index, unsigned cls, unsigned used)
+{
+	struct window *w = &pools[index].window;
+	size_t bytes = class_slab_units(cls) * UNIT_SIZE;
+	struct slab *s = w->first + atomic_fetch_add(&w->top, class_slab_units(cls));
+
+	slab_init(s, cls, index);
+	slab_set_part(s, UNIT_FIRST);
 	fake_add(index, cls, COUNT_active, 1);
 	fake_add(index, cls, COUNT_slots, (int64_t)(bytes / class_size(cls)));
 	fake_add(index, cls, COUNT_held, (int64_t)bytes);
 	fake_add(index, cls, COUNT_node_new, 1);
-	fake_add(index, cls, COUNT_used, used);
+	map_units(s);
+	fake_slab_use(s, used);
+	return s;
 }
 
-void fake_slab_dies(unsigned index, unsigned cls, unsigned used)
+void fake_slab_use(struct slab *s, unsigned used)
 {
-	size_t bytes = class_slab_units(cls) * UNIT_SIZE;
+	int64_t more = (int64_t)used - s->tallied;
 
-	fake_add(index, cls, COUNT_used, -(int64_t)used);
+	slab_write(s->tallied, (uint16_t)used);
+	fake_add(s->node, s->cls, COUNT_used, more);
+	telemetry_map(s);
+}
+
+void fake_slab_dies(struct slab *s, bool kept)
+{
+	unsigned index = s->node, cls = s->cls;
+	size_t bytes = slab_bytes(s);
+
+	slab_set_part(s, kept ? UNIT_KEPT : UNIT_FREE);
+	fake_add(index, cls, COUNT_used, -(int64_t)s->tallied);
 	fake_add(index, cls, COUNT_held, -(int64_t)bytes);
 	fake_add(index, cls, COUNT_slots, -(int64_t)(bytes / class_size(cls)));
 	fake_add(index, cls, COUNT_active, -1);
-	fake_add(index, 0, COUNT_released, (int64_t)bytes);
+	if (kept) {
+		fake_add(index, 0, COUNT_held, (int64_t)bytes);
+		fake_add(index, 0, COUNT_empty, s->units);
+	} else {
+		fake_add(index, 0, COUNT_released, (int64_t)bytes);
+	}
+	map_units(s);
+}
+
+struct slab *fake_large(unsigned units)
+{
+	struct window *w = &pools[topology.count].window;
+	struct slab *s = w->first + atomic_fetch_add(&w->top, units);
+
+	slab_write(s->units, units);
+	slab_write(s->part, UNIT_FIRST);
+	fake_add(topology.count, 0, COUNT_active, 1);
+	fake_add(topology.count, 0, COUNT_used, (int64_t)(units * UNIT_SIZE));
+	telemetry_map(s);
+	return s;
 }

@@ -2,10 +2,13 @@
 #ifndef TESTS_TELEMETRY_FAKE_H
 #define TESTS_TELEMETRY_FAKE_H
 
-/* The writer without the allocator: pools whose counters the test sets. */
+/* The writer without the allocator: pools and descriptors that the test sets; no memory of slabs.
+ */
 #include "allocator/node.h"
 #include "telemetry/publish.h"
 #include "telemetry/ring.h"
+
+#define FAKE_WINDOW_SHIFT 30u
 
 /* `nodes` nodes, numbered 0, 2, 4...; files go to dir; published at the first tick, ticks at each
  * ms. */
@@ -14,8 +17,13 @@ void fake_init(unsigned nodes, const char *dir);
 /* As the allocator's tally(). */
 void fake_add(unsigned index, unsigned cls, enum counter c, int64_t delta);
 
-/* A slab of cls is born on index with `used` objects out of it; and the reverse. */
-void fake_slab_born(unsigned index, unsigned cls, unsigned used);
-void fake_slab_dies(unsigned index, unsigned cls, unsigned used);
+/* The next units of index's window become a slab of cls with `used` objects out of it. */
+struct slab *fake_slab_born(unsigned index, unsigned cls, unsigned used);
+void fake_slab_use(struct slab *s, unsigned used);
+
+/* Its units are free then, their memory kept or given back. */
+void fake_slab_dies(struct slab *s, bool kept);
+
+struct slab *fake_large(unsigned units);
 
 #endif

@@ -54,7 +54,7 @@ static void header(void)
 {
 	ok(!memcmp(file, "numaslab", 8), "magic: the letters numaslab at 0");
 	ok_equal((long long)u(8, 2), 1, "major version at 8");
-	ok_equal((long long)u(10, 2), 0, "minor version at 10");
+	ok_equal((long long)u(10, 2), 1, "minor version at 10");
 	ok_equal((long long)u(12, 1), 8, "word size at 12");
 	ok_equal((long long)u(13, 1), 2, "placement at 13: kernel is 2");
 	ok_equal((long long)u(24, 8), (long long)file_size, "file size at 24");
@@ -97,7 +97,7 @@ static void sections(void)
 	section(3, 16, 3);
 	section(4, 192, 3 * CLASS_COUNT);
 	section(5, 64 + 3 * 256, 2048);
-	section(6, 8, 0);
+	section(6, 8, u(144 + 24 * 5 + 16, 8));
 	ok(!strcmp((char *)file + section_at(1), "active"), "the first counter is active");
 	ok(!strcmp((char *)file + section_at(1) + 16 * 24, "released"), "the last is released");
 	ok_equal((long long)u(section_at(2) + 5 * 8, 4), 80, "class 5 is 80 bytes");

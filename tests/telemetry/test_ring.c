@@ -81,12 +81,12 @@ static void live_is_exact(struct reader *r)
 {
 	struct reader_snapshot s = {0};
 
-	fake_slab_born(0, 7, 33);
+	struct slab *slab = fake_slab_born(0, 7, 33);
 	ok(reader_snapshot(r, &s) == READER_OK, "a snapshot is read");
 	ok_equal((long long)s.pool[0].sum.counter[COUNT_used], 43,
 		 "live counters are exact without a tick");
 	ok_equal((long long)s.pool[0].sum.used_bytes, 10 * 80 + 33 * 112, "and their bytes");
-	fake_slab_dies(0, 7, 33);
+	fake_slab_dies(slab, false);
 	reader_snapshot(r, &s);
 	ok_equal((long long)s.pool[0].sum.counter[COUNT_used], 10, "after the slab's death, too");
 	ok_equal((long long)s.count[0].counter[COUNT_released], 65536, "and what was returned");

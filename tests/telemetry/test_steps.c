@@ -128,8 +128,7 @@ static void be_writer(void)
 	raise(SIGSTOP);
 	telemetry_tick(1000); /* publishes */
 	raise(SIGSTOP);
-	fake_slab_born(0, 5, 700);
-	fake_slab_dies(0, 5, 700);
+	fake_slab_dies(fake_slab_born(0, 5, 700), true);
 	telemetry_tick(2000);
 	telemetry_tick(3000);
 	raise(SIGSTOP);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "telemetry/pub.h"
+
+#include "allocator/node.h"
+
+/*
+ * The slab map.  The truth is the descriptors; a word is what they say of a unit.  Its place comes
+ * from a private directory: what other processes can write decides no address of ours.
+ *
+ * A place is given to 512 units at once, a page of the map, when the first of them has anything
+ * to say.  Threads may ask for the same place: the directory's entry is set by one of them, and
+ * the other's page waits in .spare.  Nobody waits for anybody.
+ */
+
+#define MAP_LOST      UINT32_MAX /* there was no room or memory: not asked again */
+#define MAP_PAGES_MAX 65536u	 /* 2 TiB of slabs; a file of 256 MiB, sparse */
+#define HINT_GAP      ((uintptr_t)1 << 30)
+
+/* Twice the words that all memory as slabs would need: windows have holes. */
+size_t map_pages_wanted(uint64_t ram)
+{
+	size_t pages =
+	    round_up((ram >> UNIT_SHIFT) * 2 / RING_MAP_UNITS, MAP_STEP / MAP_PAGE_BYTES);
+
+	return min_size(max_size(pages, MAP_PAGES_MIN), MAP_PAGES_MAX);
+}
+
+/* --- The word. --- */
+
+#define read_field(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+static uint64_t slab_word(const struct slab *s)
+{
+	static const uint8_t state[4] = {
+	    [SLAB_OWNED] = RING_MAP_ACTIVE,
+	    [SLAB_FULL] = RING_MAP_FULL,
+	    [SLAB_LISTED] = RING_MAP_PARTIAL,
+	};
+	uint64_t remote = atomic_load_explicit(&s->remote, memory_order_relaxed);
+	unsigned used = read_field(s->tallied);
+
+	/* Each push onto a LISTED slab was counted as it came (release.c). */
+	if (remote_state(remote) == SLAB_LISTED)
+		used -= remote_count(remote) - read_field(s->listed);
+	return (uint64_t)(used & 0xffff) << 32 | (uint64_t)slab_node(s) << 16 |
+	       (uint64_t)read_field(s->cls) << 8 | (uint64_t)(read_field(s->misplaced) != 0) << 3 |
+	       state[remote_state(remote)];
+}
+
+static uint64_t map_word(const struct slab *s)
+{
+	unsigned part = read_field(s->part), pool = layout_window_of(&layout, slab_addr(s));
+	uint64_t births = (uint64_t)read_field(s->births) << 48;
+
+	if (pool == topology.count)
+		return part == UNIT_FIRST ? (uint64_t)read_field(s->units) << 32 |
+						(uint64_t)pool << 16 | RING_MAP_LARGE
+					  : 0;
+	switch (part) {
+	case UNIT_FREE:
+		return births | RING_MAP_FREE;
+	case UNIT_KEPT:
+		return births | (uint64_t)pool << 16 | RING_MAP_EMPTY;
+	case UNIT_FIRST:
+		return births | slab_word(s);
+	default:
+		return births | (uint64_t)(part - UNIT_INNER) << 32 | RING_MAP_INNER;
+	}
+}
+
+/* --- Pages. --- */
+
+static void note_lost(struct map_writer *m)
+{
+	atomic_fetch_add_explicit(&m->lost, 1, memory_order_relaxed);
+	telemetry_store(&m->file->map_lost, &m->lost);
+}
+
+/*
+ * The mapping reaches `end`, as far as it can.  Another thread may grow it at the same time: then
+ * ours fails, at a length that is not its own any more, and whether the page is there is told by
+ * populating it.
+ */
+static void grow_to(struct map_writer *m, size_t end)
+{
+	size_t to = round_up(end, MAP_STEP);
+	size_t from = atomic_load_explicit(&m->mapped, memory_order_relaxed), known = from;
+
+	while (from < to && !pub_map_grow(m->words, from, to))
+		from += MAP_STEP;
+	while (known < to &&
+	       !atomic_compare_exchange_weak_explicit(&m->mapped, &known, to, memory_order_relaxed,
+						      memory_order_relaxed))
+		;
+}
+
+/* Number of a page that is nobody's, with memory under it; 0: there is none. */
+static uint32_t new_page(struct map_writer *m)
+{
+	uint32_t page = atomic_exchange_explicit(&m->spare, 0, memory_order_relaxed);
+
+	if (page)
+		return page;
+	if (atomic_load_explicit(&m->given, memory_order_relaxed) >= m->pages)
+		return 0;
+	page = atomic_fetch_add_explicit(&m->given, 1, memory_order_relaxed) + 1;
+	if (page > m->pages)
+		return 0;
+	if (page * MAP_PAGE_BYTES > atomic_load_explicit(&m->mapped, memory_order_relaxed))
+		grow_to(m, page * MAP_PAGE_BYTES);
+	char *at = m->words + (page - 1) * MAP_PAGE_BYTES;
+	return pub_populate(at, MAP_PAGE_BYTES) < 0 ? 0 : page;
+}
+
+/* Returns what stands in the directory then. */
+cold static uint32_t give_page(struct map_writer *m, size_t place)
+{
+	uint32_t page = 0, stands = 0;
+
+	if (pub_populate(&m->shown[place], sizeof *m->shown) == 0)
+		page = new_page(m);
+	if (!page)
+		page = MAP_LOST;
+	if (!atomic_compare_exchange_strong_explicit(&m->dir[place], &stands, page,
+						     memory_order_acq_rel, memory_order_acquire)) {
+		if (page != MAP_LOST)
+			atomic_store_explicit(&m->spare, page, memory_order_relaxed);
+		return stands;
+	}
+	if (page == MAP_LOST)
+		note_lost(m);
+	else
+		ring_store(&m->shown[place], page);
+	return page;
+}
+
+noinline_ void telemetry_map_store(struct map_writer *m, const struct slab *s)
+{
+	size_t unit = ((uintptr_t)s - layout.table) >> SLAB_DESC_SHIFT;
+	size_t place = unit / RING_MAP_UNITS;
+	uint32_t page = atomic_load_explicit(&m->dir[place], memory_order_acquire);
+	uint64_t word = map_word(s), stored;
+
+	if (unlikely(page == 0) && word != 0)
+		page = give_page(m, place);
+	if (unlikely(page == 0 || page == MAP_LOST))
+		return;
+	uint64_t *to = (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES) + unit % RING_MAP_UNITS;
+	/* As telemetry_store(). */
+	do {
+		stored = word;
+		ring_store(to, stored);
+		cmm_smp_mb();
+		word = map_word(s);
+	} while (unlikely(word != stored));
+}
+
+/* --- Beginning. --- */
+
+bool map_prepare(struct map_writer *m)
+{
+	size_t count = (layout.span >> UNIT_SHIFT) / RING_MAP_UNITS;
+	size_t bytes = round_up(count * sizeof *m->dir, os_page_size);
+	void *at = pub_map_private(bytes);
+
+	if (!at)
+		return false;
+	if (pub_dont_fork(at, bytes) < 0) {
+		pub_unmap(at, bytes);
+		return false;
+	}
+	m->dir = at;
+	m->dir_count = count;
+	return true;
+}
+
+/* Behind the windows there is room to grow, and nothing that anybody else looks for. */
+void map_attach(struct map_writer *m, int fd, uint64_t offset, size_t pages)
+{
+	uintptr_t hint = round_down(layout.base + layout.span + HINT_GAP, HINT_GAP);
+
+	m->words = pub_map_part(fd, offset, MAP_STEP, hint);
+	if (m->words && pub_dont_fork(m->words, MAP_STEP) < 0) {
+		pub_unmap(m->words, MAP_STEP);
+		m->words = NULL;
+	}
+	m->mapped = MAP_STEP;
+	m->pages = pages;
+}
+
+void map_show(struct map_writer *m, struct ring_header *h, uint64_t dir)
+{
+	m->file = h;
+	m->shown = (uint32_t *)((char *)h + dir);
+	h->base = layout.base;
+	h->span = layout.span;
+	h->map_at = (uintptr_t)m->words;
+	h->dir_at = (uintptr_t)m->shown;
+	h->window_shift = layout.window_shift;
+	h->window_count = layout.window_count;
+}
+
+void map_drop(struct map_writer *m)
+{
+	if (m->dir)
+		pub_unmap((void *)m->dir, round_up(m->dir_count * sizeof *m->dir, os_page_size));
+	m->dir = NULL;
+}
+
+void map_walk(struct map_writer *m)
+{
+	for (unsigned i = 0; i <= topology.count; i++) {
+		const struct window *w = &pools[i].window;
+		size_t top = atomic_load_explicit(&w->top, memory_order_acquire);
+
+		for (size_t u = 0; u < top; u++)
+			telemetry_map_store(m, w->first + u);
+	}
+}
