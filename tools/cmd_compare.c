@@ -2,86 +2,25 @@
 /* numaslab compare: the order of events.  The parts: compare_options (command line), compare_live
  * and compare_run (the runs), compare_judge and compare_stats (the verdicts), compare_report and
  * its writers (the forms).  Compared are "before" (glibc, or --against) and "after" (numaslab, or
- * --with); in files, base and replay keep these names. */
-#include <errno.h>
-#include <libgen.h>
+ * --with); in files, base and replay keep these names.  "Peers" are further --against: run in the
+ * same pairs, shown, not judged. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <langinfo.h>
-#include <locale.h>
-#include <unistd.h>
 
 #include "tools/cmd.h"
 #include "tools/commands.h"
+#include "tools/compare_files.h"
 #include "tools/compare_live.h"
 
 #define NAME "compare"
-
-/* Reads a whole file; NULL with errno set. */
-static char *read_file(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	char *text = NULL;
-	size_t room = 0;
-	FILE *out;
-	char buf[65536];
-	size_t n;
-
-	if (!f)
-		return NULL;
-	out = open_memstream(&text, &room);
-	while (out && (n = fread(buf, 1, sizeof buf, f)) > 0)
-		fwrite(buf, 1, n, out);
-	if (out)
-		fclose(out);
-	fclose(f);
-	return text;
-}
-
-static int load(struct cmp_document *d, const char *path)
-{
-	char shown[PATH_MAX], *text = read_file(path);
-	const char *why;
-
-	printable(shown, sizeof shown, path);
-	if (!text)
-		return cmd_fail(STATUS_USAGE, NAME, "%s: %s", shown, strerror(errno));
-	why = cmp_read_json(d, text);
-	free(text);
-	if (why)
-		return cmd_fail(STATUS_FORMAT, NAME, "%s: %s", shown, why);
-	return -1;
-}
-
-/* A file that cannot be written is found out before an hour of runs, not after it. */
-static int check_files(const struct cmp_options *o)
-{
-	for (int i = 0; i < CMP_FORMATS; i++) {
-		char copy[PATH_MAX], shown[PATH_MAX];
-		const char *file = o->file[i];
-		int denied;
-
-		if (!o->wanted[i] || !file || !strcmp(file, "-"))
-			continue;
-		snprintf(copy, sizeof copy, "%s", file);
-		denied = access(file, W_OK);
-		if (denied && errno == ENOENT)
-			denied = access(dirname(copy), W_OK | X_OK);
-		if (denied)
-			return cmd_fail(STATUS_DENIED, NAME, "%s cannot be written: %s",
-					printable(shown, sizeof shown, file), strerror(errno));
-	}
-	return -1;
-}
 
 static void set_plan(struct cmp_document *d, const struct cmp_options *o)
 {
 	memcpy(d->plan.threshold, o->threshold, sizeof d->plan.threshold);
 	d->plan.seed = o->seed;
 	for (size_t i = 0; i < o->metrics; i++) {
-		snprintf(d->figure[i], sizeof d->figure[i], "%s", o->metric[i]);
+		printable(d->figure[i], sizeof d->figure[i], o->metric[i]);
 		d->plan.figure_higher[i] = o->metric_higher[i];
 	}
 	d->plan.nlooks = cmp_looks(o->pairs, o->max_pairs, d->plan.looks);
@@ -108,6 +47,11 @@ static int check_base(struct cmp_document *d, struct cmp_document *base)
 		return cmd_fail(STATUS_USAGE, NAME, "the base is about another command: %s",
 				command);
 	}
+	for (int i = 0; i < CMP_FIGURES; i++)
+		if (base->figure[i][0] && d->figure[i][0] &&
+		    strcmp(base->figure[i], d->figure[i]) != 0)
+			return cmd_fail(STATUS_USAGE, NAME, "the base measured another figure: %s",
+					base->figure[i]);
 	if (base->problem.what[0] || !base->runs.n[CMP_AFTER])
 		return cmd_fail(STATUS_USAGE, NAME, "the base recorded a failure, no samples");
 	if (strcmp(base->name[CMP_BEFORE], d->name[CMP_BEFORE]) != 0) {
@@ -194,6 +138,7 @@ static int run_live(struct cmp_document *d, const struct cmp_options *o, struct 
 	note_circumstances(d);
 	if (status < 0 && cmp_live_warm(&l))
 		status = run_looks(&l, d);
+	cmp_judge_peers(d);
 	cmp_live_close(&l);
 	return status;
 }
@@ -237,56 +182,9 @@ static int run_replay(struct cmp_document *d, const struct cmp_options *o,
 	if (status < 0 && !d->problem.what[0]) {
 		note_circumstances(d);
 		replay_looks(d);
+		cmp_judge_peers(d);
 	}
 	return status;
-}
-
-static struct cmp_style terminal_style(FILE *f)
-{
-	struct cmp_style style = {.width = 100};
-	struct winsize size;
-
-	setlocale(LC_CTYPE, "");
-	style.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	setlocale(LC_CTYPE, "C");
-	if (isatty(fileno(f))) {
-		const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-		style.color = (!no_color || !*no_color) && term && strcmp(term, "dumb") != 0;
-		if (!ioctl(fileno(f), TIOCGWINSZ, &size) && size.ws_col)
-			style.width = size.ws_col;
-	}
-	return style;
-}
-
-static int write_one(const struct cmp_document *d, const struct cmp_options *o, int format)
-{
-	const char *path = o->file[format];
-	bool is_file = path && strcmp(path, "-") != 0;
-	FILE *f = is_file ? fopen(path, "we") : stdout;
-	struct cmp_style style;
-	char shown[PATH_MAX];
-	bool failed = !f;
-
-	if (f && format == CMP_TABLE) {
-		style = terminal_style(f);
-		cmp_write_table(f, d, &style);
-	} else if (f && format == CMP_MARKDOWN) {
-		cmp_write_markdown(f, d);
-	} else if (f && format == CMP_JSON) {
-		cmp_write_json(f, d);
-	} else if (f) {
-		cmp_write_junit(f, d);
-	}
-	if (f)
-		failed = fflush(f) || ferror(f);
-	if (f && is_file)
-		failed = fclose(f) || failed;
-	if (!failed)
-		return -1;
-	return cmd_fail(STATUS_DENIED, NAME, "%s cannot be written: %s",
-			is_file ? printable(shown, sizeof shown, path) : "standard output",
-			strerror(errno));
 }
 
 /* Writes all forms that were asked for; returns the exit status. */
@@ -299,7 +197,7 @@ static int finish(struct cmp_document *d, const struct cmp_options *o)
 	if (d->problem.what[0] && !told)
 		cmd_fail(0, NAME, "%s", d->problem.what);
 	for (int i = 0; i < CMP_FORMATS; i++) {
-		int failed = o->wanted[i] ? write_one(d, o, i) : -1;
+		int failed = o->wanted[i] ? cmp_file_write(d, o, i) : -1;
 
 		status = failed >= 0 ? failed : status;
 	}
@@ -326,19 +224,17 @@ int cmd_compare(int argc, char **argv)
 	int status = cmp_options_parse(&o, argc, argv);
 
 	if (status < 0)
-		status = check_files(&o);
-	if (status < 0 && o.base)
-		status = load(&base, o.base);
-	if (status >= 0)
-		return status;
-	if (o.replay) {
-		status = load(&now, o.replay);
-	} else {
+		status = cmp_files_check(&o);
+	if (status < 0 && o.replay)
+		status = cmp_file_load(&now, o.replay, NULL);
+	else if (status < 0)
 		copy_command(&now, &o);
-		cmp_machine_read(&now.machine);
-	}
+	if (status < 0 && o.base)
+		status = cmp_file_load(&base, o.base, &now);
 	if (status >= 0)
 		return status;
+	if (!o.replay)
+		cmp_machine_read(&now.machine);
 	now.base = o.base ? &base : NULL;
 	set_plan(&now, &o);
 	status = o.replay ? run_replay(&now, &o, o.base ? &base : NULL)

@@ -95,26 +95,34 @@ static const char *resolve(struct cmp_allocator *a, const char *library)
 	return NULL;
 }
 
-const char *cmp_allocator_find(struct cmp_allocator *a, const char *text)
+static const char *numaslab_find(struct cmp_allocator *a)
 {
 	static char why[PATH_MAX * LIBRARY_PLACES + 100];
+	struct library lib;
 
-	memset(a, 0, sizeof *a);
+	if (library_find(&lib))
+		return resolve(a, lib.path);
+	memcpy(why, "no " LIBRARY_NAME " in ", sizeof "no " LIBRARY_NAME " in ");
+	library_places(&lib, why + strlen(why), sizeof why - strlen(why));
+	return why;
+}
+
+static const char *find(struct cmp_allocator *a, const char *text)
+{
+	const char *equals = strchr(text, '=');
+
 	snprintf(a->name, sizeof a->name, "%s", text);
 	if (!strcmp(text, "glibc"))
 		return NULL;
-	if (!strcmp(text, "numaslab")) {
-		struct library lib;
-
-		if (library_find(&lib))
-			return resolve(a, lib.path);
-		memcpy(why, "no " LIBRARY_NAME " in ", sizeof "no " LIBRARY_NAME " in ");
-		library_places(&lib, why + strlen(why), sizeof why - strlen(why));
-		return why;
-	}
+	if (!strcmp(text, "numaslab"))
+		return numaslab_find(a);
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(text, known[i].name))
 			return resolve(a, known[i].soname);
+	if (equals && equals != text && !memchr(text, '/', (size_t)(equals - text))) {
+		snprintf(a->name, sizeof a->name, "%.*s", (int)(equals - text), text);
+		return resolve(a, equals + 1);
+	}
 	name_from_path(a->name, sizeof a->name, text);
 	return resolve(a, text);
 }
@@ -128,6 +136,16 @@ static bool is_numaslab(const char *entry, size_t len)
 		len -= skip;
 	}
 	return len >= strlen(LIBRARY_NAME) && !memcmp(entry, LIBRARY_NAME, strlen(LIBRARY_NAME));
+}
+
+const char *cmp_allocator_find(struct cmp_allocator *a, const char *text)
+{
+	const char *why;
+
+	memset(a, 0, sizeof *a);
+	why = find(a, text);
+	a->is_numaslab = is_numaslab(a->library, strlen(a->library));
+	return why;
 }
 
 void cmp_preload_text(char *buf, size_t size, const char *library, const char *present)

@@ -77,13 +77,13 @@ static cJSON *machine_json(const struct cmp_machine *m)
 	return o;
 }
 
-static cJSON *allocator_json(const struct cmp_document *d, int side)
+static cJSON *allocator_json(const char *name, const char *library)
 {
 	cJSON *o = cJSON_CreateObject();
 
-	put_text(o, "name", d->name[side]);
-	if (d->library[side][0])
-		put_text(o, "library", d->library[side]);
+	put_text(o, "name", name);
+	if (library[0])
+		put_text(o, "library", library);
 	else
 		cJSON_AddNullToObject(o, "library");
 	return o;
@@ -149,14 +149,15 @@ static cJSON *metric_json(const struct cmp_report *r, int m)
 	return o;
 }
 
+/* side: NULL where the place tells it. */
 static cJSON *sample_json(const struct cmp_document *d, const struct cmp_sample *s, size_t pair,
-			  int side)
+			  const char *side)
 {
-	static const char *const sides[] = {"before", "after", "control"};
 	cJSON *o = cJSON_CreateObject(), *nodes;
 
 	cJSON_AddNumberToObject(o, "pair", (double)pair);
-	put_text(o, "side", sides[side]);
+	if (side)
+		put_text(o, "side", side);
 	cJSON_AddNumberToObject(o, "order", s->order);
 	cJSON_AddNumberToObject(o, "status", s->status);
 	for (int m = 0; m < CMP_M_COUNT; m++)
@@ -169,18 +170,40 @@ static cJSON *sample_json(const struct cmp_document *d, const struct cmp_sample 
 	return o;
 }
 
-static void put_problem(cJSON *root, const struct cmp_document *d)
+static void put_problem(cJSON *root, const struct cmp_problem *p)
 {
 	cJSON *o;
 
-	if (!d->problem.what[0]) {
+	if (!p->what[0]) {
 		cJSON_AddNullToObject(root, "problem");
 		return;
 	}
 	o = cJSON_AddObjectToObject(root, "problem");
-	put_text(o, "what", d->problem.what);
-	put_text(o, "how", d->problem.how);
-	put_text(o, "output", d->problem.output);
+	put_text(o, "what", p->what);
+	put_text(o, "how", p->how);
+	put_text(o, "output", p->output);
+}
+
+static void put_metrics(cJSON *o, const struct cmp_report *r)
+{
+	cJSON *list = cJSON_AddArrayToObject(o, "metrics");
+
+	for (int m = 0; m < CMP_M_COUNT; m++)
+		if (r->m[m].present || r->m[m].after.n)
+			cJSON_AddItemToArray(list, metric_json(r, m));
+}
+
+static cJSON *peer_json(const struct cmp_document *d, size_t i)
+{
+	const struct cmp_peer *p = &d->peer[i];
+	cJSON *o = allocator_json(p->name, p->library), *list;
+
+	put_problem(o, &p->problem);
+	put_metrics(o, &p->report);
+	list = cJSON_AddArrayToObject(o, "samples");
+	for (size_t k = 0; k < d->runs.n[CMP_PEER + i]; k++)
+		cJSON_AddItemToArray(list, sample_json(d, &d->runs.side[CMP_PEER + i][k], k, NULL));
+	return o;
 }
 
 static void put_plan(cJSON *root, const struct cmp_document *d)
@@ -207,6 +230,7 @@ static void put_plan(cJSON *root, const struct cmp_document *d)
 
 void cmp_write_json(FILE *f, const struct cmp_document *d)
 {
+	static const char *const sides[] = {"before", "after", "control"};
 	cJSON *root = cJSON_CreateObject(), *list;
 	char *text;
 
@@ -215,28 +239,29 @@ void cmp_write_json(FILE *f, const struct cmp_document *d)
 	put_text(root, "started", d->machine.started);
 	put_text(root, "verdict", cmp_verdict_text(cmp_document_verdict(d)));
 	cJSON_AddNumberToObject(root, "exit_status", cmp_exit_status(d));
-	put_problem(root, d);
+	put_problem(root, &d->problem);
 	list = cJSON_AddArrayToObject(root, "command");
 	for (int i = 0; i < d->argc; i++)
 		cJSON_AddItemToArray(list, string_json(d->argv[i]));
-	cJSON_AddItemToObject(root, "before", allocator_json(d, CMP_BEFORE));
-	cJSON_AddItemToObject(root, "after", allocator_json(d, CMP_AFTER));
+	cJSON_AddItemToObject(root, "before", allocator_json(d->name[0], d->library[0]));
+	cJSON_AddItemToObject(root, "after", allocator_json(d->name[1], d->library[1]));
 	if (d->base)
 		put_text(root, "base_started", d->base->machine.started);
 	cJSON_AddItemToObject(root, "machine", machine_json(&d->machine));
 	put_plan(root, d);
 	cJSON_AddNumberToObject(root, "pairs", (double)d->report.pairs);
-	list = cJSON_AddArrayToObject(root, "metrics");
-	for (int m = 0; m < CMP_M_COUNT; m++)
-		if (d->report.m[m].present || d->report.m[m].after.n)
-			cJSON_AddItemToArray(list, metric_json(&d->report, m));
+	put_metrics(root, &d->report);
 	list = cJSON_AddArrayToObject(root, "notes");
 	for (size_t i = 0; i < d->notes; i++)
 		cJSON_AddItemToArray(list, string_json(d->note[i]));
 	list = cJSON_AddArrayToObject(root, "samples");
-	for (int side = 0; side < CMP_SIDES; side++)
+	for (int side = 0; side < CMP_PEER; side++)
 		for (size_t i = 0; i < d->runs.n[side]; i++)
-			cJSON_AddItemToArray(list, sample_json(d, &d->runs.side[side][i], i, side));
+			cJSON_AddItemToArray(
+			    list, sample_json(d, &d->runs.side[side][i], i, sides[side]));
+	list = cJSON_AddArrayToObject(root, "peers");
+	for (size_t i = 0; i < d->peers; i++)
+		cJSON_AddItemToArray(list, peer_json(d, i));
 	text = cJSON_Print(root);
 	if (text)
 		fprintf(f, "%s\n", text);

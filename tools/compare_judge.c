@@ -160,6 +160,18 @@ static enum cmp_verdict verdict(const struct cmp_judgement *j, double alpha)
 	return over ? CMP_FAIL : CMP_PASS;
 }
 
+/* One metric before Holm's correction. */
+static void judge_metric(const struct cmp_plan *plan, struct columns *c, int metric,
+			 struct cmp_judgement *j)
+{
+	j->dir = metric >= CMP_M_FIGURE && plan->figure_higher[metric - CMP_M_FIGURE] ? -1 : 1;
+	if (j->present)
+		measure(plan, c, metric, j);
+	else
+		measure_one_side(c, j);
+	columns_free(c);
+}
+
 /* Holm over the metrics that `which` picks; writes the adjusted values back. */
 static void adjust(struct cmp_report *r, bool thresholds)
 {
@@ -174,6 +186,16 @@ static void adjust(struct cmp_report *r, bool thresholds)
 	for (int i = 0; i < CMP_M_COUNT; i++)
 		if (r->m[i].present && (!thresholds || r->m[i].threshold.judged))
 			*(thresholds ? &r->m[i].p : &r->m[i].p_zero) = p[m++];
+}
+
+static void tell_tendencies(struct cmp_report *r)
+{
+	for (int i = 0; i < CMP_M_COUNT; i++) {
+		struct cmp_judgement *j = &r->m[i];
+
+		if (j->present && j->p_zero <= CMP_ALPHA)
+			j->tendency = j->effect.point > 0 ? 1 : j->effect.point < 0 ? -1 : 0;
+	}
 }
 
 static void conclude(struct cmp_report *r)
@@ -205,13 +227,8 @@ void cmp_judge(const struct cmp_plan *plan, const struct cmp_runs *runs,
 		struct columns c;
 
 		j->threshold = plan->threshold[i];
-		j->dir = i >= CMP_M_FIGURE && plan->figure_higher[i - CMP_M_FIGURE] ? -1 : 1;
 		j->present = columns_get(runs, base, pairs, i, &c);
-		if (j->present)
-			measure(plan, &c, i, j);
-		else
-			measure_one_side(&c, j);
-		columns_free(&c);
+		judge_metric(plan, &c, i, j);
 		r->judged += j->present && j->threshold.judged;
 	}
 	adjust(r, true);
@@ -221,10 +238,36 @@ void cmp_judge(const struct cmp_plan *plan, const struct cmp_runs *runs,
 
 		if (j->threshold.judged) /* what was not measured has not passed */
 			j->verdict = j->present ? verdict(j, r->alpha) : CMP_INCONCLUSIVE;
-		if (j->present && j->p_zero <= CMP_ALPHA)
-			j->tendency = j->effect.point > 0 ? 1 : j->effect.point < 0 ? -1 : 0;
 	}
+	tell_tendencies(r);
 	conclude(r);
+}
+
+bool cmp_peer_metric(int metric)
+{
+	return metric == CMP_M_TIME || metric == CMP_M_CPU || metric == CMP_M_RSS ||
+	       metric >= CMP_M_FIGURE;
+}
+
+void cmp_judge_peer(const struct cmp_plan *plan, const struct cmp_runs *runs, enum cmp_side side,
+		    size_t pairs, struct cmp_report *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->pairs = fewer(pairs, runs->n[side]);
+	for (int i = 0; i < CMP_M_COUNT; i++) {
+		struct columns c = {.paired = true};
+		struct cmp_judgement *j = &r->m[i];
+		bool before, after;
+
+		if (!cmp_peer_metric(i))
+			continue;
+		before = column(runs, side, r->pairs, i, &c.before, &c.nbefore);
+		after = column(runs, CMP_AFTER, r->pairs, i, &c.after, &c.nafter);
+		j->present = before && after;
+		judge_metric(plan, &c, i, j);
+	}
+	adjust(r, false);
+	tell_tendencies(r);
 }
 
 bool cmp_judge_undecided(const struct cmp_report *r)

@@ -8,7 +8,10 @@
 #define CMP_ALPHA     0.05
 #define CMP_NODES_MAX 64
 
-enum cmp_side { CMP_BEFORE, CMP_AFTER, CMP_CONTROL, CMP_SIDES };
+#define CMP_PEERS 8 /* allocators beside the two that are judged */
+
+/* CMP_PEER + i is the i-th peer's side. */
+enum cmp_side { CMP_BEFORE, CMP_AFTER, CMP_CONTROL, CMP_PEER, CMP_SIDES = CMP_PEER + CMP_PEERS };
 
 /* One run of the command.  v[] is NAN where a figure could not be had. */
 struct cmp_sample {
@@ -18,9 +21,9 @@ struct cmp_sample {
 	int status;			  /* exit status, or 128 + signal */
 };
 
-/* All runs so far.  Side CMP_CONTROL is a second run of "before" in each pair.  Against a base, the
- * two sides of `base` are an earlier experiment's; there is no control then, but `before` is run
- * again and must be where it was. */
+/* All runs so far.  Side CMP_CONTROL is a second run of "before" in each pair; a peer has one run
+ * in each pair, until it fails.  Against a base, the two sides of `base` are an earlier
+ * experiment's; there is no control then, but `before` is run again and must be where it was. */
 struct cmp_runs {
 	struct cmp_sample *side[CMP_SIDES];
 	size_t n[CMP_SIDES], room[CMP_SIDES];
@@ -71,6 +74,13 @@ struct cmp_report {
  * experiment whose "after" is then compared with this one's. */
 void cmp_judge(const struct cmp_plan *plan, const struct cmp_runs *runs,
 	       const struct cmp_runs *base, size_t pairs, size_t look, struct cmp_report *report);
+
+/* What is told of "after" against each other allocator where there are peers: wall and processor
+ * time, peak memory, the command's own figures.  Nothing is judged.  The other metrics stay absent.
+ */
+bool cmp_peer_metric(int metric);
+void cmp_judge_peer(const struct cmp_plan *plan, const struct cmp_runs *runs, enum cmp_side side,
+		    size_t pairs, struct cmp_report *report);
 
 /* Are more pairs worth running: undecided, and nothing has failed? */
 bool cmp_judge_undecided(const struct cmp_report *report);

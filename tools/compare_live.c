@@ -22,15 +22,16 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-size_t cmp_pair_order(size_t pair, bool control, enum cmp_side order[3])
+size_t cmp_pair_order(size_t pair, bool control, size_t peers, enum cmp_side order[CMP_SIDES])
 {
-	size_t n = control ? 3 : 2;
+	static const enum cmp_side three[] = {CMP_CONTROL, CMP_BEFORE, CMP_AFTER};
+	size_t own = control ? 3 : 2, n = own + peers;
 
 	for (size_t i = 0; i < n; i++) {
-		static const enum cmp_side three[] = {CMP_CONTROL, CMP_BEFORE, CMP_AFTER};
 		size_t at = pair % 2 ? n - 1 - i : i;
 
-		order[i] = three[control ? at : at + 1];
+		order[at] = i < own ? three[control ? i : i + 1]
+				    : (enum cmp_side)(CMP_PEER + (i - own + pair / 2) % peers);
 	}
 	return n;
 }
@@ -50,9 +51,8 @@ static double median_time(const struct cmp_document *d, enum cmp_side side)
 static void show_progress(struct cmp_live *l, size_t goal)
 {
 	const struct cmp_document *d = l->doc;
-	size_t pair = d->runs.n[CMP_AFTER], per_pair = d->base ? 2 : 3;
+	size_t pair = d->runs.n[CMP_AFTER];
 	char line[200], times[100] = "", left[40] = "", a[32], b[32];
-	unsigned done = (unsigned)(d->runs.n[0] + d->runs.n[1] + d->runs.n[2]);
 
 	if (!l->progress)
 		return;
@@ -61,9 +61,9 @@ static void show_progress(struct cmp_live *l, size_t goal)
 			 cmp_value_text(a, sizeof a, CMP_SECONDS, median_time(d, CMP_BEFORE)),
 			 l->allocator[1].name,
 			 cmp_value_text(b, sizeof b, CMP_SECONDS, median_time(d, CMP_AFTER)));
-	if (done && goal * per_pair >= done)
+	if (pair && goal >= pair)
 		snprintf(left, sizeof left, ", %.0f s left",
-			 l->took / done * (double)(goal * per_pair - done));
+			 l->took / (double)pair * (double)(goal - pair));
 	if (goal)
 		snprintf(line, sizeof line, "pair %zu of %zu%s%s", pair + 1, goal, times, left);
 	else
@@ -80,10 +80,17 @@ static void clear_progress(const struct cmp_live *l)
 
 /* --- runs --- */
 
-/* One run of a side; s stays the next sample of that side until it is counted. */
+static struct cmp_peer *peer_of(const struct cmp_live *l, enum cmp_side side)
+{
+	return side >= CMP_PEER ? &l->doc->peer[side - CMP_PEER] : NULL;
+}
+
+/* One run of a side; s stays the next sample of that side until it is counted.  False: the command
+ * failed, which is the end of the experiment or of this peer, or we were interrupted. */
 static bool run_side(struct cmp_live *l, enum cmp_side side, struct cmp_sample *s)
 {
-	int allocator = side == CMP_AFTER;
+	int allocator = side == CMP_AFTER ? 1 : side >= CMP_PEER ? 2 + (int)(side - CMP_PEER) : 0;
+	struct cmp_peer *peer = peer_of(l, side);
 	struct cmp_outcome o;
 	bool measured = cmp_run(&l->command, &l->allocator[allocator], s, &o), good;
 
@@ -92,21 +99,32 @@ static bool run_side(struct cmp_live *l, enum cmp_side side, struct cmp_sample *
 		cmp_outcome_free(&o);
 		return false;
 	}
-	good = cmp_check_run(l, allocator, s->status, &o, measured);
+	good = cmp_check_run(l, allocator, s->status, &o, measured,
+			     peer ? &peer->problem : &l->doc->problem);
 	cmp_outcome_free(&o);
 	return good;
 }
 
+/* Nothing more to run: the command failed or somebody wants us to stop. */
+static bool is_over(const struct cmp_live *l)
+{
+	return l->doc->problem.what[0] || l->interrupted;
+}
+
 bool cmp_live_warm(struct cmp_live *l)
 {
-	for (size_t i = 0; i < 2 * l->options->warmup; i++) {
-		enum cmp_side side = i % 2 ? CMP_AFTER : CMP_BEFORE;
+	size_t sides = 2 + l->doc->peers;
+
+	for (size_t i = 0; i < sides * l->options->warmup && !is_over(l); i++) {
+		size_t at = i % sides;
+		enum cmp_side side =
+		    at < 2 ? (enum cmp_side)at : (enum cmp_side)(CMP_PEER + at - 2);
 
 		show_progress(l, 0);
-		if (!run_side(l, side, cmp_runs_next(&l->doc->runs, side)))
-			return false;
+		if (!peer_of(l, side) || !peer_of(l, side)->problem.what[0])
+			run_side(l, side, cmp_runs_next(&l->doc->runs, side));
 	}
-	return true;
+	return !is_over(l);
 }
 
 /* A pair that was broken off does not count. */
@@ -118,30 +136,32 @@ static void drop_broken(struct cmp_runs *runs, bool control)
 		whole = runs->n[CMP_AFTER];
 	if (control && runs->n[CMP_CONTROL] < whole)
 		whole = runs->n[CMP_CONTROL];
-	runs->n[CMP_BEFORE] = runs->n[CMP_AFTER] = whole;
-	if (control)
-		runs->n[CMP_CONTROL] = whole;
+	for (int side = 0; side < CMP_SIDES; side++)
+		if (runs->n[side] > whole)
+			runs->n[side] = whole;
 }
 
 bool cmp_live_pair(struct cmp_live *l, size_t goal)
 {
 	struct cmp_runs *runs = &l->doc->runs;
-	enum cmp_side order[3];
-	size_t n = cmp_pair_order(runs->n[CMP_AFTER], !l->doc->base, order);
+	enum cmp_side order[CMP_SIDES];
+	size_t n = cmp_pair_order(runs->n[CMP_AFTER], !l->doc->base, l->doc->peers, order);
 	double began = now();
 
 	show_progress(l, goal);
-	for (size_t i = 0; i < n; i++) {
-		struct cmp_sample *s = cmp_runs_next(runs, order[i]);
+	for (size_t i = 0; i < n && !is_over(l); i++) {
+		struct cmp_peer *peer = peer_of(l, order[i]);
+		struct cmp_sample *s;
 
+		if (peer && peer->problem.what[0])
+			continue;
+		s = cmp_runs_next(runs, order[i]);
 		s->order = l->order++;
-		if (!run_side(l, order[i], s))
-			break;
-		runs->n[order[i]]++;
+		runs->n[order[i]] += run_side(l, order[i], s);
 	}
 	l->took += now() - began;
 	drop_broken(runs, !l->doc->base);
-	return !l->doc->problem.what[0] && !l->interrupted;
+	return !is_over(l);
 }
 
 /* --- opening --- */
@@ -196,41 +216,48 @@ static int choose_cpus(struct cmp_live *l)
 }
 
 /* Two builds of the same library are told apart by the ends of their paths. */
-static void name_by_path(struct cmp_live *l)
+static void name_by_path(struct cmp_allocator *a)
 {
-	for (int i = 0; i < 2; i++) {
-		struct cmp_allocator *a = &l->allocator[i];
-		size_t len = strlen(a->library), room = sizeof a->name - 1;
+	size_t len = strlen(a->library), room = sizeof a->name - 1;
 
-		if (len)
-			snprintf(a->name, sizeof a->name, "%s",
-				 a->library + (len > room ? len - room : 0));
-	}
+	if (len)
+		snprintf(a->name, sizeof a->name, "%s", a->library + (len > room ? len - room : 0));
+}
+
+/* The allocator's place in the document. */
+static void enter(struct cmp_live *l, size_t i)
+{
+	const struct cmp_allocator *a = &l->allocator[i];
+	struct cmp_document *d = l->doc;
+	char text[2 * PATH_MAX];
+	size_t pad = cmp_run_preload(a, text, sizeof text);
+
+	l->command.pad = pad > l->command.pad ? pad : l->command.pad;
+	snprintf(i < 2 ? d->name[i] : d->peer[i - 2].name, sizeof d->name[0], "%s", a->name);
+	snprintf(i < 2 ? d->library[i] : d->peer[i - 2].library, PATH_MAX, "%s", a->library);
 }
 
 static int find_allocators(struct cmp_live *l)
 {
-	const char *names[] = {l->options->against, l->options->with};
-	char text[2 * PATH_MAX];
+	const struct cmp_options *o = l->options;
+	size_t n = o->nagainst + 1;
 
-	for (int i = 0; i < 2; i++) {
-		const char *why = cmp_allocator_find(&l->allocator[i], names[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = i == 1 ? o->with : o->against[i ? i - 1 : 0];
+		const char *why = cmp_allocator_find(&l->allocator[i], name);
 
 		if (why)
 			return cmd_fail(STATUS_USAGE, NAME, "%s", why);
-		l->allocator[i].is_numaslab = !strcmp(l->allocator[i].name, "numaslab");
-		if (i && !strcmp(l->allocator[0].name, l->allocator[1].name))
-			name_by_path(l);
 	}
-	for (int i = 0; i < 2; i++) {
-		size_t pad;
-
-		snprintf(l->doc->name[i], sizeof l->doc->name[i], "%s", l->allocator[i].name);
-		snprintf(l->doc->library[i], sizeof l->doc->library[i], "%s",
-			 l->allocator[i].library);
-		pad = cmp_run_preload(&l->allocator[i], text, sizeof text);
-		l->command.pad = pad > l->command.pad ? pad : l->command.pad;
-	}
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(l->allocator[i].name, l->allocator[k].name)) {
+				name_by_path(&l->allocator[i]);
+				name_by_path(&l->allocator[k]);
+			}
+	l->doc->peers = n - 2;
+	for (size_t i = 0; i < n; i++)
+		enter(l, i);
 	return -1;
 }
 
@@ -262,7 +289,8 @@ static void open_cgroup(struct cmp_live *l)
 		return;
 	}
 	strcpy(l->doc->rss_source, "pss");
-	cmp_note(l->doc, "peak memory is sampled, not exact: %s", why);
+	cmp_note(l->doc, "peak memory of several processes together is sampled, not exact: %s",
+		 why);
 }
 
 static int read_metrics(struct cmp_live *l)

@@ -66,19 +66,11 @@ static void load_machine(struct cmp_machine *m, const cJSON *o)
 	}
 }
 
-static const char *load_sample(struct cmp_document *d, const cJSON *o)
+static const char *add_sample(struct cmp_document *d, const cJSON *o, int side)
 {
-	static const char *const sides[] = {"before", "after", "control"};
 	const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(o, "node_bytes");
 	struct cmp_sample *s;
-	char name[16];
-	int side = 0;
 
-	get_text(o, "side", name, sizeof name);
-	while (side < CMP_SIDES && strcmp(name, sides[side]) != 0)
-		side++;
-	if (side == CMP_SIDES)
-		return "a sample has no valid side";
 	if (d->runs.n[side] == SAMPLES_MAX)
 		return "too many samples";
 	s = cmp_runs_next(&d->runs, side);
@@ -96,6 +88,18 @@ static const char *load_sample(struct cmp_document *d, const cJSON *o)
 	}
 	d->runs.n[side]++;
 	return NULL;
+}
+
+static const char *load_sample(struct cmp_document *d, const cJSON *o)
+{
+	static const char *const sides[] = {"before", "after", "control"};
+	char name[16];
+
+	get_text(o, "side", name, sizeof name);
+	for (int side = 0; side < CMP_PEER; side++)
+		if (!strcmp(name, sides[side]))
+			return add_sample(d, o, side);
+	return "a sample has no valid side";
 }
 
 static const char *load_command(struct cmp_document *d, const cJSON *list)
@@ -142,42 +146,107 @@ static void load_names(struct cmp_document *d, const cJSON *root)
 	get_text(root, "started", d->machine.started, sizeof d->machine.started);
 }
 
-static void load_problem(struct cmp_document *d, const cJSON *o)
+static void load_problem(struct cmp_problem *p, const cJSON *o)
 {
 	const cJSON *output;
 
-	get_text(o, "what", d->problem.what, sizeof d->problem.what);
-	get_text(o, "how", d->problem.how, sizeof d->problem.how);
+	get_text(o, "what", p->what, sizeof p->what);
+	get_text(o, "how", p->how, sizeof p->how);
 	/* Several lines; each is made safe where it is shown. */
 	output = cJSON_GetObjectItemCaseSensitive(o, "output");
 	if (cJSON_IsString(output))
-		snprintf(d->problem.output, sizeof d->problem.output, "%s", output->valuestring);
+		snprintf(p->output, sizeof p->output, "%s", output->valuestring);
 }
 
-const char *cmp_read_json(struct cmp_document *d, const char *text)
+static const char *load_peers(struct cmp_document *d, const cJSON *list)
+{
+	const char *why = NULL;
+	const cJSON *o, *sample;
+
+	cJSON_ArrayForEach(o, list)
+	{
+		struct cmp_peer *p = &d->peer[d->peers];
+
+		if (d->peers == CMP_PEERS)
+			return "it has too many peers";
+		get_text(o, "name", p->name, sizeof p->name);
+		get_text(o, "library", p->library, sizeof p->library);
+		load_problem(&p->problem, cJSON_GetObjectItemCaseSensitive(o, "problem"));
+		cJSON_ArrayForEach(sample, cJSON_GetObjectItemCaseSensitive(o, "samples"))
+		{
+			why = why ? why : add_sample(d, sample, CMP_PEER + (int)d->peers);
+		}
+		d->peers++;
+	}
+	return why;
+}
+
+/* One comparison. */
+static const char *load_document(struct cmp_document *d, const cJSON *root)
+{
+	const cJSON *sample;
+	const char *why;
+
+	if (get_integer(root, "schema", 0, 1 << 30, -1) != 1)
+		return "its schema is not 1";
+	why = load_command(d, cJSON_GetObjectItemCaseSensitive(root, "command"));
+	if (why)
+		return why;
+	load_machine(&d->machine, cJSON_GetObjectItemCaseSensitive(root, "machine"));
+	load_names(d, root);
+	load_problem(&d->problem, cJSON_GetObjectItemCaseSensitive(root, "problem"));
+	cJSON_ArrayForEach(sample, cJSON_GetObjectItemCaseSensitive(root, "samples"))
+	{
+		why = why ? why : load_sample(d, sample);
+	}
+	why = why ? why : load_peers(d, cJSON_GetObjectItemCaseSensitive(root, "peers"));
+	if (!why && !d->problem.what[0] && (!d->runs.n[CMP_BEFORE] || !d->runs.n[CMP_AFTER]))
+		why = "it holds no samples of both sides";
+	return why;
+}
+
+static bool same_command(const struct cmp_document *d, const cJSON *argv)
+{
+	int n = 0;
+	const cJSON *arg;
+
+	cJSON_ArrayForEach(arg, argv)
+	{
+		if (n == d->argc || !cJSON_IsString(arg) || strcmp(arg->valuestring, d->argv[n]))
+			return false;
+		n++;
+	}
+	return n == d->argc;
+}
+
+/* Of a file that holds several comparisons the one with the command of `like`. */
+static const cJSON *choose(const cJSON *list, const struct cmp_document *like, const char **why)
+{
+	const cJSON *o;
+
+	cJSON_ArrayForEach(o, list)
+	{
+		if (like && same_command(like, cJSON_GetObjectItemCaseSensitive(o, "command")))
+			return o;
+	}
+	*why = like ? "none of the comparisons that it holds is about this command"
+		    : "it holds several comparisons, so it can serve as base only";
+	return NULL;
+}
+
+const char *cmp_read_json(struct cmp_document *d, const char *text, const struct cmp_document *like)
 {
 	cJSON *root = cJSON_Parse(text);
-	const cJSON *sample;
+	const cJSON *chosen = root, *list = cJSON_GetObjectItemCaseSensitive(root, "comparisons");
 	const char *why = NULL;
 
 	memset(d, 0, sizeof *d);
 	if (!cJSON_IsObject(root))
 		why = "it is not JSON";
-	else if (get_integer(root, "schema", 0, 1 << 30, -1) != 1)
-		why = "its schema is not 1";
+	else if (list)
+		chosen = choose(list, like, &why);
 	if (!why)
-		why = load_command(d, cJSON_GetObjectItemCaseSensitive(root, "command"));
-	if (!why) {
-		load_machine(&d->machine, cJSON_GetObjectItemCaseSensitive(root, "machine"));
-		load_names(d, root);
-		load_problem(d, cJSON_GetObjectItemCaseSensitive(root, "problem"));
-		cJSON_ArrayForEach(sample, cJSON_GetObjectItemCaseSensitive(root, "samples"))
-		{
-			why = why ? why : load_sample(d, sample);
-		}
-	}
-	if (!why && !d->problem.what[0] && (!d->runs.n[CMP_BEFORE] || !d->runs.n[CMP_AFTER]))
-		why = "it holds no samples of both sides";
+		why = load_document(d, chosen);
 	cJSON_Delete(root);
 	return why;
 }

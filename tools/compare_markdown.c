@@ -89,6 +89,36 @@ static void write_parameters(FILE *f, const struct cmp_document *d, const char *
 	}
 }
 
+static void write_peers(FILE *f, const struct cmp_document *d)
+{
+	char value[48], change[48];
+
+	if (!d->peers)
+		return;
+	fputs("\n| Medians |", f);
+	for (int m = 0; m < CMP_M_COUNT; m++)
+		if (cmp_peer_column(d, m))
+			fprintf(f, " %s | %%Change |", cmp_metrics[m].name);
+	fputs("\n|---|", f);
+	for (int m = 0; m < CMP_M_COUNT; m++)
+		if (cmp_peer_column(d, m))
+			fputs("---:|---:|", f);
+	for (size_t row = 0; row < cmp_peer_rows(d); row++) {
+		fputs("\n| ", f);
+		put(f, cmp_peer_name(d, row));
+		fputs(" |", f);
+		for (int m = 0; m < CMP_M_COUNT; m++) {
+			if (!cmp_peer_column(d, m))
+				continue;
+			cmp_peer_cell(d, row, m, value, change);
+			fprintf(f, " %s | ", value);
+			put(f, change);
+			fputs(" |", f);
+		}
+	}
+	fputc('\n', f);
+}
+
 static void write_verdicts(FILE *f, const struct cmp_document *d)
 {
 	if (!d->report.judged)
@@ -153,10 +183,19 @@ void cmp_write_markdown(FILE *f, const struct cmp_document *d)
 	put_code(f, command);
 	fprintf(f, ", %zu pair%s\n", d->report.pairs, d->report.pairs == 1 ? "" : "s");
 	write_problem(f, d);
+	for (size_t i = 0; i < d->peers; i++)
+		if (d->peer[i].problem.what[0]) {
+			fputs("\n> ", f);
+			put(f, d->peer[i].name);
+			fputs(" is left out: ", f);
+			put(f, d->peer[i].problem.what);
+			fputc('\n', f);
+		}
 	if (d->report.pairs && d->report.m[CMP_M_TIME].present) {
 		write_verdicts(f, d);
 		write_times(f, d, before, after);
 		write_parameters(f, d, before, after);
+		write_peers(f, d);
 	}
 	for (size_t i = 0; i < d->notes; i++) {
 		fputs("\n> ", f);

@@ -21,7 +21,8 @@ static const char help[] =
     "      --max-pairs N    go on while undecided, to at most N pairs (4 times --pairs)\n"
     "      --warmup N       runs of each before anything counts (1)\n"
     "      --against A      the allocator before: glibc, jemalloc, mimalloc, tcmalloc, tbbmalloc\n"
-    "                       or a library's path (glibc)\n"
+    "                       or a library's path, or NAME=PATH (glibc).  Given again: one more,\n"
+    "                       run beside it and shown, not judged\n"
     "      --with A         the allocator after (numaslab)\n"
     "      --base FILE      compare with what an earlier --json recorded for the same command\n"
     "      --replay FILE    judge the samples of an earlier --json again; runs nothing\n"
@@ -181,7 +182,9 @@ static int one_option(struct cmp_options *o, int got, int argc, char **argv)
 {
 	switch (got) {
 	case OPT_AGAINST:
-		o->against = optarg;
+		if (o->nagainst == 1 + CMP_PEERS)
+			return cmd_usage(NAME, "--against can be given %d times", 1 + CMP_PEERS);
+		o->against[o->nagainst++] = optarg;
 		break;
 	case OPT_WITH:
 		o->with = optarg;
@@ -247,8 +250,13 @@ static int check(struct cmp_options *o)
 		return cmd_usage(NAME, "--replay runs nothing, so it takes no command");
 	if (!o->replay && !o->argc)
 		return cmd_usage(NAME, "no command given");
-	if (!strcmp(o->against, o->with) && !o->base)
-		return cmd_usage(NAME, "--against and --with name the same allocator");
+	for (size_t i = o->base ? 1 : 0; i < o->nagainst; i++)
+		if (!strcmp(o->against[i], o->with))
+			return cmd_usage(NAME, "--against and --with name the same allocator");
+	for (size_t i = 1; i < o->nagainst; i++)
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(o->against[i], o->against[k]))
+				return cmd_usage(NAME, "--against names the same allocator twice");
 	for (size_t i = o->metrics; i < CMP_FIGURES && !o->replay; i++)
 		if (o->threshold[CMP_M_FIGURE + i].judged)
 			return cmd_usage(NAME, "--fail-over %s=... needs --metric",
@@ -261,7 +269,7 @@ int cmp_options_parse(struct cmp_options *o, int argc, char **argv)
 	int got, status = -1;
 
 	*o = (struct cmp_options){
-	    .against = "glibc", .with = "numaslab", .pairs = 10, .warmup = 1, .seed = 1};
+	    .against = {"glibc"}, .with = "numaslab", .pairs = 10, .warmup = 1, .seed = 1};
 	cmp_threshold_parse(DEFAULTS, o->threshold);
 	opterr = 0;
 	optind = 1;
@@ -269,6 +277,7 @@ int cmp_options_parse(struct cmp_options *o, int argc, char **argv)
 		status = one_option(o, got, argc, argv);
 	if (status >= 0)
 		return status;
+	o->nagainst += !o->nagainst; /* glibc */
 	o->argc = argc - optind;
 	o->argv = argv + optind;
 	for (size_t i = 0; i < o->metrics && !o->thresholds_given; i++)

@@ -7,12 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/compare_metrics.h"
+#include "tools/compare_judge.h"
 
 enum cmp_format { CMP_TABLE, CMP_MARKDOWN, CMP_JSON, CMP_JUNIT, CMP_FORMATS };
 
 struct cmp_options {
-	const char *against, *with; /* allocators before and after */
+	const char *against[1 + CMP_PEERS], *with; /* allocators: before, peers; after */
+	size_t nagainst;
 	const char *pin, *base, *replay;
 	char *metric[CMP_FIGURES]; /* the expressions, NULL: none */
 	bool metric_higher[CMP_FIGURES];

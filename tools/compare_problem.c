@@ -27,7 +27,7 @@ size_t cmp_first_difference(const char *a, const char *b, char *shown_a, char *s
 }
 
 /* The last lines of stderr, tabs as blanks. */
-static void keep_output(struct cmp_document *d, const struct cmp_output *err)
+static void keep_output(struct cmp_problem *p, const struct cmp_output *err)
 {
 	const char *from, *end;
 	int lines = 0;
@@ -36,31 +36,30 @@ static void keep_output(struct cmp_document *d, const struct cmp_output *err)
 		return;
 	from = err->data;
 	end = from + err->len;
-	if (err->len >= sizeof d->problem.output)
-		from = end - sizeof d->problem.output + 1;
+	if (err->len >= sizeof p->output)
+		from = end - sizeof p->output + 1;
 	for (const char *c = end - 1; c > from && lines < 16; c--) {
 		lines += c[-1] == '\n';
 		if (lines == 16)
 			from = c;
 	}
-	snprintf(d->problem.output, sizeof d->problem.output, "%s", from);
-	for (char *c = d->problem.output; *c; c++)
+	snprintf(p->output, sizeof p->output, "%s", from);
+	for (char *c = p->output; *c; c++)
 		*c = *c == '\t' ? ' ' : *c;
 }
 
-static void explain_how(struct cmp_live *l, int side)
+static void explain_how(struct cmp_live *l, int side, struct cmp_problem *p)
 {
-	struct cmp_document *d = l->doc;
 	char command[500], library[PATH_MAX];
 
-	cmp_command_text(d, command, sizeof command);
-	if (!strcmp(l->allocator[side].name, "numaslab") && !strcmp(l->options->with, "numaslab"))
-		snprintf(d->problem.how, sizeof d->problem.how, "numaslab run -- %s", command);
+	cmp_command_text(l->doc, command, sizeof command);
+	if (side == CMP_AFTER && !strcmp(l->options->with, "numaslab"))
+		snprintf(p->how, sizeof p->how, "numaslab run -- %s", command);
 	else if (l->allocator[side].library[0])
-		snprintf(d->problem.how, sizeof d->problem.how, "LD_PRELOAD=%s %s",
+		snprintf(p->how, sizeof p->how, "LD_PRELOAD=%s %s",
 			 printable(library, sizeof library, l->allocator[side].library), command);
 	else
-		snprintf(d->problem.how, sizeof d->problem.how, "%s", command);
+		snprintf(p->how, sizeof p->how, "%s", command);
 }
 
 static void ended_text(char *buf, size_t size, int status, const struct cmp_outcome *o)
@@ -73,39 +72,40 @@ static void ended_text(char *buf, size_t size, int status, const struct cmp_outc
 }
 
 /* Says what happened to which side, and whether the other side is innocent. */
-static void problem_ended(struct cmp_live *l, int side, int status, const struct cmp_outcome *o)
+static void problem_ended(struct cmp_live *l, int side, int status, const struct cmp_outcome *o,
+			  struct cmp_problem *p)
 {
-	struct cmp_document *d = l->doc;
-	const char *who = l->allocator[side].name, *other = l->allocator[!side].name;
+	const char *who = l->allocator[side].name, *other = l->allocator[CMP_BEFORE].name;
 	char ended[100];
 
 	ended_text(ended, sizeof ended, status, o);
 	if (o->spawn_errno)
-		snprintf(d->problem.what, sizeof d->problem.what,
-			 "the command could not be started: %s", strerror(o->spawn_errno));
+		snprintf(p->what, sizeof p->what, "the command could not be started: %s",
+			 strerror(o->spawn_errno));
 	else if (o->timed_out && side && l->have_reference)
-		snprintf(d->problem.what, sizeof d->problem.what,
+		snprintf(p->what, sizeof p->what,
 			 "under %s the command did not end within %g s; under %s it did", who,
 			 l->options->timeout, other);
 	else if (o->timed_out)
-		snprintf(d->problem.what, sizeof d->problem.what,
-			 "under %s the command did not end within %g s", who, l->options->timeout);
+		snprintf(p->what, sizeof p->what, "under %s the command did not end within %g s",
+			 who, l->options->timeout);
 	else if (o->no_figure && !o->signal && !status)
-		snprintf(d->problem.what, sizeof d->problem.what,
+		snprintf(p->what, sizeof p->what,
 			 "under %s the output holds no figure that --metric '%s' matches", who,
-			 d->figure[o->no_figure - 1]);
+			 l->doc->figure[o->no_figure - 1]);
 	else if (!l->have_reference)
 		snprintf(
-		    d->problem.what, sizeof d->problem.what,
+		    p->what, sizeof p->what,
 		    "under %s, in its first run, the command %s, so there is nothing to compare",
 		    who, ended);
 	else
-		snprintf(d->problem.what, sizeof d->problem.what,
+		snprintf(p->what, sizeof p->what,
 			 "under %s the command %s; under %s it ended with exit status %d", who,
 			 ended, side ? other : "the same, earlier,", l->reference_status);
 }
 
-static void problem_output(struct cmp_live *l, int side, const struct cmp_outcome *o)
+static void problem_output(struct cmp_live *l, int side, const struct cmp_outcome *o,
+			   struct cmp_problem *p)
 {
 	char a[100] = "", b[100] = "";
 	size_t line = cmp_first_difference(l->reference.data ? l->reference.data : "",
@@ -117,27 +117,27 @@ static void problem_output(struct cmp_live *l, int side, const struct cmp_outcom
 			 b);
 	else
 		snprintf(place, sizeof place, ", beyond its first %u MiB", CMP_OUTPUT_MAX >> 20);
-	if (side == CMP_AFTER)
-		snprintf(l->doc->problem.what, sizeof l->doc->problem.what,
+	if (side != CMP_BEFORE)
+		snprintf(p->what, sizeof p->what,
 			 "the output under %s differs from that under %s%s",
-			 l->allocator[CMP_AFTER].name, l->allocator[CMP_BEFORE].name, place);
+			 l->allocator[side].name, l->allocator[CMP_BEFORE].name, place);
 	else
-		snprintf(l->doc->problem.what, sizeof l->doc->problem.what,
+		snprintf(p->what, sizeof p->what,
 			 "the output differs from run to run under %s itself, so --same-output "
 			 "cannot be asked for%s",
 			 l->allocator[CMP_BEFORE].name, place);
 }
 
-bool cmp_check_run(struct cmp_live *l, int side, int status, struct cmp_outcome *o, bool measured)
+bool cmp_check_run(struct cmp_live *l, int side, int status, struct cmp_outcome *o, bool measured,
+		   struct cmp_problem *p)
 {
-	struct cmp_document *d = l->doc;
 	bool good = measured && !o->signal && (l->options->ignore_failure || !status);
 
 	if (good && l->have_reference)
 		good = status == l->reference_status;
 	good = good && !o->no_figure;
 	if (!good) {
-		problem_ended(l, side, status, o);
+		problem_ended(l, side, status, o, p);
 	} else if (!l->have_reference) {
 		l->have_reference = true;
 		l->reference_status = status;
@@ -145,11 +145,11 @@ bool cmp_check_run(struct cmp_live *l, int side, int status, struct cmp_outcome 
 		memset(&o->out, 0, sizeof o->out);
 	} else if (l->options->same_output &&
 		   (o->out.total != l->reference.total || o->out.hash != l->reference.hash)) {
-		problem_output(l, side, o);
+		problem_output(l, side, o, p);
 	}
-	if (!d->problem.what[0])
+	if (!p->what[0])
 		return true;
-	explain_how(l, side);
-	keep_output(d, &o->err);
+	explain_how(l, side, p);
+	keep_output(p, &o->err);
 	return false;
 }

@@ -21,8 +21,8 @@ struct cmp_allocator {
 	bool is_numaslab;	/* some build of it */
 };
 
-/* Fills an allocator from "glibc", a known name, a soname or a path; checks in a child that the
- * dynamic loader accepts it.  NULL, or what is wrong (valid until the next call). */
+/* Fills an allocator from "glibc", a known name, a soname, a path or NAME=PATH; checks in a child
+ * that the dynamic loader accepts it.  NULL, or what is wrong (valid until the next call). */
 const char *cmp_allocator_find(struct cmp_allocator *a, const char *text);
 
 /* What all runs have in common. */

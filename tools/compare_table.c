@@ -108,6 +108,29 @@ static void write_residency(FILE *f, const struct cmp_document *d)
 	}
 }
 
+static void write_peers(FILE *f, const struct cmp_document *d)
+{
+	char value[48], change[48];
+
+	if (!d->peers)
+		return;
+	fprintf(f, "\n%-20s", "Medians");
+	for (int m = 0; m < CMP_M_COUNT; m++)
+		if (cmp_peer_column(d, m))
+			fprintf(f, " %10s %8s", cmp_metrics[m].name, "%Change");
+	fputc('\n', f);
+	for (size_t row = 0; row < cmp_peer_rows(d); row++) {
+		fprintf(f, "%-20s", cmp_peer_name(d, row));
+		for (int m = 0; m < CMP_M_COUNT; m++) {
+			if (!cmp_peer_column(d, m))
+				continue;
+			cmp_peer_cell(d, row, m, value, change);
+			fprintf(f, " %10s %8s", value, change);
+		}
+		fputc('\n', f);
+	}
+}
+
 static void write_verdicts(FILE *f, const struct cmp_document *d, const struct cmp_style *style)
 {
 	if (!d->report.judged)
@@ -203,6 +226,10 @@ void cmp_write_table(FILE *f, const struct cmp_document *d, const struct cmp_sty
 	char command[2048];
 
 	write_problem(f, d, style);
+	for (size_t i = 0; i < d->peers; i++)
+		if (d->peer[i].problem.what[0])
+			fprintf(f, "%s is left out: %s\n", d->peer[i].name,
+				d->peer[i].problem.what);
 	if (d->problem.what[0] && !d->report.pairs)
 		return;
 	cmp_command_text(d, command, sizeof command);
@@ -217,6 +244,7 @@ void cmp_write_table(FILE *f, const struct cmp_document *d, const struct cmp_sty
 		write_times(f, d);
 		write_parameters(f, d);
 		write_residency(f, d);
+		write_peers(f, d);
 		write_verdicts(f, d, style);
 		for (int m = 0; m < CMP_M_COUNT; m++)
 			if (m == CMP_M_TIME || d->report.m[m].threshold.judged)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the suites of numaslab compare share: TAP, the command, synthetic experiments."""
+import functools
 import json
 import os
 import random
@@ -51,6 +52,40 @@ def compare(*arguments, env=None, timeout=300, **more):
 def status(process, expected):
     assert process.returncode == expected, \
         f"exit status {process.returncode}, not {expected}\n{process.stdout}\n{process.stderr}"
+
+
+@functools.lru_cache(maxsize=None)
+def peer():
+    for name in ("jemalloc", "mimalloc", "tcmalloc"):
+        if compare("--with", name, "-r", 1, "--warmup", 0, "--fail-over", "none", "-q", "--",
+                   "true").returncode == 0:
+            return name
+    raise Skip("no peer allocator is installed (libjemalloc2)")
+
+
+def measured(*arguments, expect=None):
+    done = compare("--with", peer(), "--json", *arguments)
+    assert done.stdout, done.stderr
+    document = json.loads(done.stdout)
+    if expect is not None:
+        status(done, expect)
+    return document
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    return measured("-r", 1, "--warmup", 0, "--fail-over", "none", "--", "true")["after"]["library"]
+
+
+def side(document, name, key):
+    return [s[key] for s in document["samples"] if s["side"] == name]
+
+
+def failing(script, *arguments):
+    done = compare("--with", peer(), "-r", 2, *arguments, "--", "sh", "-c", script)
+    status(done, 7)
+    assert done.stdout.startswith("ERROR: "), done.stdout
+    return done.stdout
 
 
 def experiment(before, after, control, metric="time", **more):

@@ -3,6 +3,7 @@ TC	 := $(BUILD)/tests/compare
 TC_UNITS := $(TC)/test_compare_stats $(TC)/test_compare_text
 TEST_BINS += $(TC_UNITS) $(TC)/test_compare_counters $(TC)/load $(BUILD)/numaslab
 SUITES	  += $(TC_UNITS) $(TC)/test_compare_counters tests/compare/test_verdicts.py tests/compare/test_live.py \
+	tests/compare/test_several.py \
 	tests/compare/test_ci.py tests/compare/test_release.py
 
 $(TC)/test_compare_%: tests/compare/test_compare_%.c $(TT_OBJ)

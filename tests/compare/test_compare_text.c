@@ -169,19 +169,29 @@ static void preload_keeps_what_was_there(void **state)
 	assert_string_equal(buf, "");
 }
 
+static const char *order_text(size_t pair, bool control, size_t peers)
+{
+	static char text[CMP_SIDES + 1];
+	enum cmp_side o[CMP_SIDES];
+	size_t n = cmp_pair_order(pair, control, peers, o);
+
+	for (size_t i = 0; i < n; i++)
+		text[i] = "bac0123"[o[i]];
+	text[n] = '\0';
+	return text;
+}
+
 static void pairs_turn_round(void **state)
 {
-	enum cmp_side o[3];
-
 	(void)state;
-	assert_int_equal(cmp_pair_order(0, true, o), 3);
-	assert_true(o[0] == CMP_CONTROL && o[1] == CMP_BEFORE && o[2] == CMP_AFTER);
-	cmp_pair_order(1, true, o);
-	assert_true(o[0] == CMP_AFTER && o[1] == CMP_BEFORE && o[2] == CMP_CONTROL);
-	assert_int_equal(cmp_pair_order(0, false, o), 2);
-	assert_true(o[0] == CMP_BEFORE && o[1] == CMP_AFTER);
-	cmp_pair_order(3, false, o);
-	assert_true(o[0] == CMP_AFTER && o[1] == CMP_BEFORE);
+	assert_string_equal(order_text(0, true, 0), "cba");
+	assert_string_equal(order_text(1, true, 0), "abc");
+	assert_string_equal(order_text(0, false, 0), "ba");
+	assert_string_equal(order_text(3, false, 0), "ab");
+	assert_string_equal(order_text(0, true, 3), "cba012");
+	assert_string_equal(order_text(1, true, 3), "210abc");
+	assert_string_equal(order_text(2, true, 3), "cba120");
+	assert_string_equal(order_text(5, false, 3), "102ab");
 }
 
 static void first_difference_by_line(void **state)
@@ -263,9 +273,17 @@ static int doc_make(void **state)
 		doc_add(CMP_CONTROL, (1000 + i) / 1000.0, 1e6);
 	}
 	doc.runs.side[CMP_AFTER][3].node_bytes[1] = 4096;
+	doc.peers = 2;
+	strcpy(doc.peer[0].name, "peer|0");
+	strcpy(doc.peer[1].name, "peer1");
+	strcpy(doc.peer[1].problem.what, "under peer1 it was killed");
+	for (int i = 0; i < 10; i++)
+		doc_add(CMP_PEER, (1500 + i) / 1000.0, 2e6);
+	doc_add(CMP_PEER + 1, 1, 1);
 	doc.plan.nlooks = cmp_looks(10, 40, doc.plan.looks);
 	cmp_threshold_parse("time=5%,rss=3%", doc.plan.threshold);
 	cmp_judge(&doc.plan, &doc.runs, NULL, 10, 0, &doc.report);
+	cmp_judge_peers(&doc);
 	return 0;
 }
 
@@ -294,13 +312,17 @@ static void json_comes_back_the_same(void **state)
 	struct cmp_document back, kept = doc;
 
 	(void)state;
-	assert_null(cmp_read_json(&back, text));
+	assert_null(cmp_read_json(&back, text, NULL));
 	assert_int_equal(back.argc, 4);
 	assert_string_equal(back.argv[2], "echo \"<&>\" ]]> '`|`'\n\033[31m?");
 	assert_string_equal(back.name[CMP_AFTER], "numa<slab>");
 	assert_int_equal(back.machine.node[1].number, 7);
 	assert_int_equal(back.machine.excluded[0], 3);
-	for (int side = 0; side < CMP_SIDES; side++) {
+	assert_int_equal(back.peers, 2);
+	assert_string_equal(back.peer[0].name, "peer|0");
+	assert_string_equal(back.peer[1].problem.what, "under peer1 it was killed");
+	assert_int_equal(back.runs.n[CMP_PEER + 1], 1);
+	for (int side = 0; side <= CMP_PEER; side++) {
 		assert_int_equal(back.runs.n[side], 10);
 		for (int i = 0; i < 10; i++) {
 			double x = back.runs.side[side][i].v[CMP_M_TIME];
@@ -313,6 +335,7 @@ static void json_comes_back_the_same(void **state)
 	/* Judged again and written again, it is the same document. */
 	memcpy(&back.plan, &kept.plan, sizeof back.plan);
 	cmp_judge(&back.plan, &back.runs, NULL, 10, 0, &back.report);
+	cmp_judge_peers(&back);
 	free(kept.argv[2]);
 	kept.argv[2] = strdup(back.argv[2]);
 	doc = back;
@@ -337,7 +360,7 @@ static void broken_json_is_refused(void **state)
 				  "{\"schema\":1,\"command\":[\"x\"]}",
 				  "{\"schema\":1,\"command\":[\"x\"],\"samples\":[7]}", NULL};
 	     *bad; bad++) {
-		if (!cmp_read_json(&d, *bad))
+		if (!cmp_read_json(&d, *bad, NULL))
 			fail_msg("'%s' was taken", *bad);
 		cmp_document_free(&d);
 	}
@@ -346,7 +369,7 @@ static void broken_json_is_refused(void **state)
 		char kept = text[cut];
 
 		text[cut] = '\0';
-		assert_non_null(cmp_read_json(&d, text));
+		assert_non_null(cmp_read_json(&d, text, NULL));
 		cmp_document_free(&d);
 		text[cut] = kept;
 	}

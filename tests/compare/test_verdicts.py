@@ -293,6 +293,20 @@ def junit_of_a_failed_command():
 
 
 @test
+def a_hostile_file_does_not_reach_the_terminal():
+    bad = "x\x1b[31m\x85\x07"
+    document = dict(experiment(*three(45, 9, 1, 1, 1, 0.02)), command=["a" + bad],
+                    before={"name": "b" + bad}, after={"name": "c" + bad},
+                    machine={"cpu": bad, "kernel": bad, "nodes": [{"node": 0, "cpus": bad}]},
+                    peers=[{"name": "p" + bad, "problem": {"what": "q" + bad}, "samples": []}])
+    failed = dict(document, problem={"what": bad, "how": bad, "output": bad + "\n" + bad})
+    for d in (document, failed):
+        for form in ("--table", "--markdown", "--junit=-"):
+            text = replay(d, form, raw=True)[1]
+            assert not set(text) & set("\x1b\x85\x07"), (form, text)
+
+
+@test
 def json_is_json_and_judges_itself_the_same():
     for expected, after in CASES:
         code, text = replay(hostile(after), "--json", raw=True)
