@@ -318,6 +318,7 @@ static void as_nobody(void)
 {
 	if (!become_nobody())
 		skip("cannot leave root");
+	skip_unless_reached();
 }
 
 static void leave_root_later(void)

@@ -152,6 +152,7 @@ static void lock_user(void)
 	limit(RLIMIT_MEMLOCK, r.rlim_max < 64 * MIB ? r.rlim_max : 64 * MIB);
 	if (!become_nobody())
 		skip("cannot leave root");
+	skip_unless_reached();
 }
 
 /* Without privilege: what is there can be locked, what comes is refused when it is too much. */

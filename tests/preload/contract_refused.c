@@ -18,8 +18,9 @@
 
 #define MIB (1ul << 20)
 
-#define OVERCOMMIT "/proc/sys/vm/overcommit_memory"
-#define COMMIT_KB  "/proc/sys/vm/overcommit_kbytes"
+#define OVERCOMMIT   "/proc/sys/vm/overcommit_memory"
+#define COMMIT_KB    "/proc/sys/vm/overcommit_kbytes"
+#define COMMIT_RATIO "/proc/sys/vm/overcommit_ratio"
 
 static long meminfo(const char *key)
 {
@@ -41,27 +42,62 @@ static void strict_child(void *arg)
 	_exit(127);
 }
 
+struct overcommit {
+	long mode, kb, ratio;
+};
+
+/*
+ * Puts the old setting back when the write end of the pipe is closed, by whatever ends this test:
+ * a process out of reach of the signals that end the group or the session.
+ */
+static pid_t start_guard(const struct overcommit *old, int *close_to_restore)
+{
+	char text[32];
+	int fds[2];
+	pid_t pid;
+
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	*close_to_restore = fds[1];
+	if (pid) {
+		close(fds[0]);
+		return pid;
+	}
+	setsid();
+	if (dup2(fds[0], 0) || close_range(1, ~0u, 0))
+		_exit(1);
+	while (read(0, text, 1) < 0)
+		;
+	snprintf(text, sizeof(text), "%ld", old->mode);
+	write_text(OVERCOMMIT, text);
+	snprintf(text, sizeof(text), "%ld", old->kb ? old->kb : old->ratio);
+	write_text(old->kb ? COMMIT_KB : COMMIT_RATIO, text);
+	_exit(0);
+}
+
 /* The whole machine is strict for a moment, with 4 GiB to spare, however this ends. */
 static void under_strict(const char *name)
 {
 	struct outcome out;
-	long old = read_number(OVERCOMMIT), old_kb = read_number(COMMIT_KB);
-	long old_ratio = read_number("/proc/sys/vm/overcommit_ratio");
+	struct overcommit old = {read_number(OVERCOMMIT), read_number(COMMIT_KB),
+				 read_number(COMMIT_RATIO)};
 	char text[32];
 	sigset_t all;
+	int hold;
 
-	if (old < 0 || access(OVERCOMMIT, W_OK))
+	if (old.mode < 0 || access(OVERCOMMIT, W_OK))
 		skip("may not set vm.overcommit_memory");
 	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
+	sigprocmask(SIG_BLOCK, &all, NULL); /* the guard's too */
+	pid_t guard = start_guard(&old, &hold);
+
 	snprintf(text, sizeof(text), "%ld", meminfo("Committed_AS:") + (4l << 20));
 	if (!write_text(COMMIT_KB, text) || !write_text(OVERCOMMIT, "2"))
 		skip("may not set vm.overcommit_memory");
 	run_function(&out, strict_child, (void *)name);
-	snprintf(text, sizeof(text), "%ld", old);
-	write_text(OVERCOMMIT, text);
-	snprintf(text, sizeof(text), "%ld", old_kb ? old_kb : old_ratio);
-	write_text(old_kb ? COMMIT_KB : "/proc/sys/vm/overcommit_ratio", text);
+	close(hold);
+	waitpid(guard, NULL, 0);
 	if (out.status)
 		fail("%s %s", status_text(out.status), out.text);
 }

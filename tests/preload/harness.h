@@ -105,6 +105,9 @@ void filter_all_but(uint32_t action, const int *calls, int count);
 /* Leaves root for nobody; the library's file must be readable.  False without the right. */
 bool become_nobody(void);
 
+/* Before an exec as nobody: a skip if that user cannot enter the folder of the tests. */
+void skip_unless_reached(void);
+
 /* --- exhaust.c: a list whose links lie in the blocks themselves ------------------------------- */
 
 struct link {

@@ -321,3 +321,9 @@ bool become_nobody(void)
 	return geteuid() != 0 || (!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) &&
 				  !setresuid(65534, 65534, 65534));
 }
+
+void skip_unless_reached(void)
+{
+	if (access("/proc/self/exe", X_OK) || access(lib_path(), R_OK) || access(test_dir(), X_OK))
+		skip("another user cannot enter %s", test_dir());
+}

@@ -44,7 +44,7 @@ def kernel_path(series, cache):
     if have:
         return have[0]
     found = run(["apt-cache", "search", "--names-only", SERIES[series]], timeout=120).split("\n")
-    names = [line.split()[0] for line in found if line.strip()]
+    names = [line.split()[0] for line in found if line.startswith("linux-image-")]
     if not names:
         raise Missing(f"apt-cache knows no kernel {series} (apt-get update first?)")
     newest = max(names, key=lambda n: [int(x) for x in re.findall(r"[0-9]+", n)])
