@@ -2,7 +2,6 @@
 /* numaslab stat: one report of what processes publish. */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "tools/cmd.h"
 #include "tools/commands.h"
 #include "tools/machine.h"
+#include "tools/missing.h"
 #include "tools/reader_json.h"
 #include "tools/reader_text.h"
 
@@ -180,14 +180,7 @@ static int missing_pid(const struct process_set *set, int pid, bool dead, int re
 					pid);
 	if (dead)
 		return cmd_fail(STATUS_NOTHING, "stat", "process %d left nothing", pid);
-	if (kill(pid, 0) < 0 && errno == ESRCH)
-		return cmd_fail(STATUS_NOTHING, "stat", "no process %d", pid);
-	if (set->denied)
-		return cmd_fail(STATUS_DENIED, "stat", "process %d may not be looked into", pid);
-	return cmd_fail(STATUS_NOTHING, "stat",
-			"process %d does not publish: it is not under libnumaslab.so, is younger "
-			"than a second, or has NUMASLAB_TELEMETRY=0",
-			pid);
+	return missing_process("stat", pid);
 }
 
 static int judge(const struct process_set *set, const struct stat_options *o)
@@ -210,10 +203,9 @@ static int judge(const struct process_set *set, const struct stat_options *o)
 		return status;
 	if (set->refused_count)
 		return refused;
-	if (set->denied)
-		return cmd_fail(STATUS_DENIED, "stat", "only other users' processes publish");
-	return cmd_fail(STATUS_NOTHING, "stat",
-			o->dead ? "no dead process left a file" : "no process publishes");
+	if (o->dead && !set->denied)
+		return cmd_fail(STATUS_NOTHING, "stat", "no dead process left a file");
+	return missing_all("stat", set);
 }
 
 static int show(const struct stat_options *o)

@@ -6,6 +6,7 @@
 #include "tools/cmd.h"
 #include "tools/cmd_top.h"
 #include "tools/machine.h"
+#include "tools/missing.h"
 #include "tools/reader_json.h"
 #include "tools/reader_text.h"
 #include "tools/screen_rows.h"
@@ -117,7 +118,7 @@ static void put_json(const struct process_set *set, const struct machine *machin
 }
 
 /* Nobody to show at the first tick: why. */
-static int nothing(const struct process_set *set)
+static int nothing(const struct process_set *set, const struct top_options *o)
 {
 	for (size_t i = 0; i < set->refused_count; i++)
 		cmd_fail(0, "top", "%s: %s", set->refused[i].path, set->refused[i].why);
@@ -127,9 +128,14 @@ static int nothing(const struct process_set *set)
 	for (size_t i = 0; i < set->refused_count; i++)
 		if (set->refused[i].result == READER_DENIED)
 			return STATUS_DENIED;
-	if (set->denied)
-		return cmd_fail(STATUS_DENIED, "top", "only other users' processes publish");
-	return cmd_fail(STATUS_NOTHING, "top", "no process publishes");
+	if (set->refused_count)
+		return STATUS_NOTHING;
+	if (!o->pids)
+		return missing_all("top", set);
+	int status = STATUS_NOTHING;
+	for (size_t i = 0; i < o->pid_count; i++)
+		status = missing_process("top", o->pids[i]);
+	return status;
 }
 
 static void wait_until(struct timespec *next, double delay)
@@ -172,7 +178,7 @@ int top_batch(const struct top_options *o)
 			break;
 		}
 		if (tick == 0 && set.count == 0) {
-			status = nothing(&set);
+			status = nothing(&set, o);
 			break;
 		}
 		if (o->pids && set.count == 0) /* those that were asked for have ended */

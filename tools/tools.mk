@@ -2,7 +2,7 @@
 # needs a library the flags of the next paragraph.  Missing optional packages are named once.
 TOOLS_SRC := tools/numaslab.c tools/text.c tools/tunables_doc.c tools/library.c tools/program.c \
 	tools/machine.c tools/machine_numa.c tools/facts.c tools/probe.c tools/checks_system.c \
-	tools/checks_process.c tools/cmd_run.c tools/cmd_doctor.c allocator/tunables.c \
+	tools/checks_process.c tools/cmd_run.c tools/cmd_doctor.c tools/missing.c allocator/tunables.c \
 	allocator/topology_text.c
 
 LIBDIR  ?= $(PREFIX)/lib

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/missing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cmd.h"
+
+/* Whether /proc lets us look into it; else errno. */
+static bool may_look(int pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
+static int denied_process(const char *cmd, int pid, int error)
+{
+	char path[64], name[64];
+	const struct passwd *user;
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d", pid);
+	if (geteuid() == 0 || stat(path, &st) < 0 || st.st_uid == geteuid())
+		return cmd_fail(STATUS_DENIED, cmd,
+				"process %d may not be looked into (/proc/%d/maps: %s): this "
+				"container or security policy forbids it; ask from outside of it",
+				pid, pid, strerror(error));
+	user = getpwuid(st.st_uid);
+	snprintf(name, sizeof name, "%u", (unsigned)st.st_uid);
+	if (user)
+		printable(name, sizeof name, user->pw_name);
+	return cmd_fail(
+	    STATUS_DENIED, cmd,
+	    "process %d belongs to another user, %s: ask as that user or as root, as in "
+	    "'sudo numaslab stat %d'",
+	    pid, name, pid);
+}
+
+int missing_process(const char *cmd, int pid)
+{
+	if (kill(pid, 0) < 0 && errno == ESRCH)
+		return cmd_fail(STATUS_NOTHING, cmd,
+				"no process %d: it has exited, or its number is another one; "
+				"'numaslab stat' lists the processes that publish",
+				pid);
+	if (!may_look(pid))
+		return denied_process(cmd, pid, errno);
+	return cmd_fail(STATUS_NOTHING, cmd,
+			"process %d does not publish: it is not under libnumaslab.so (start it "
+			"with 'numaslab run'), is younger than a second, or has "
+			"NUMASLAB_TELEMETRY=0",
+			pid);
+}
+
+int missing_all(const char *cmd, const struct process_set *set)
+{
+	if (set->denied)
+		return cmd_fail(STATUS_DENIED, cmd,
+				"no process of yours publishes, and those of other users are shown "
+				"to root alone, as in 'sudo numaslab %s'",
+				cmd);
+	return cmd_fail(STATUS_NOTHING, cmd,
+			"no process publishes: start one with 'numaslab run -- CMD' and give it a "
+			"second");
+}
