@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/allocator.h"
+#include "allocator/observe.h"
 
 #include <errno.h>
 #include <string.h>
@@ -149,8 +150,15 @@ void alloc_note_mapping(const void *at)
 		atomic_store_explicit(&mem.altered, true, memory_order_relaxed);
 }
 
+void alloc_note_policy(const void *at)
+{
+	alloc_note_mapping(at);
+	observe_bar(at);
+}
+
 void alloc_note_filter(void)
 {
+	observe_end();
 	topology.silent = true;
 	topology.filtered = true;
 }

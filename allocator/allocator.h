@@ -10,8 +10,9 @@
 /* A node number with memory that we may use, or -1. */
 bool alloc_node_is_valid(int node);
 
-/* The program changes a mapping (protection, policy, locks) that may be one of our blocks'. */
+/* The program changes a mapping (protection, locks; its policy) that may be one of our blocks'. */
 void alloc_note_mapping(const void *at);
+void alloc_note_policy(const void *at);
 
 /* A seccomp filter may come: no more questions about placement. */
 void alloc_note_filter(void);

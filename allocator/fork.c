@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/alloc.h"
+#include "allocator/observe.h"
 
 #include <pthread.h>
 
@@ -16,6 +17,7 @@ static void lock_all(void)
 		return;
 	for (unsigned i = 0; i <= topology.count; i++)
 		lock_take(&pools[i].lock);
+	observe_fork_prepare();
 	lock_forking = true;
 }
 
@@ -24,6 +26,7 @@ static void unlock_in_parent(void)
 	if (!lock_forking)
 		return;
 	lock_forking = false;
+	observe_fork_parent();
 	for (unsigned i = topology.count + 1; i-- > 0;)
 		lock_release(&pools[i].lock);
 }
@@ -37,6 +40,7 @@ static void reset_in_child(void)
 	meta_fork_child();
 	direct_fork_child();
 	telemetry_fork_child();
+	observe_fork_child();
 	for (unsigned i = 0; i <= topology.count; i++)
 		lock_reset(&pools[i].lock);
 }

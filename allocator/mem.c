@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/mem.h"
+#include "allocator/observe.h"
 #include "allocator/sim.h"
 
 #include <errno.h>
@@ -168,11 +169,14 @@ int mem_bring_mask(struct slab *s, uint16_t mask, unsigned want, bool strict)
 		unsigned lo = (unsigned)__builtin_ctz(mask);
 		unsigned n = (unsigned)__builtin_ctz(~((unsigned)mask >> lo));
 		uint16_t run = (uint16_t)(((1u << n) - 1) << lo);
+		observe_enter(addr, UNIT_SIZE);
 		int there = bring_range(addr + lo * GRANULE, n * GRANULE, want, strict);
 
+		if (there >= 0)
+			s->resident |= run;
+		observe_leave(addr);
 		if (there < 0)
 			return -1;
-		s->resident |= run;
 		mask &= (uint16_t)~run;
 		landed = there;
 		mem_grow(n * GRANULE);
@@ -220,32 +224,39 @@ static void account_gone(const struct slab *unit, size_t bytes)
 size_t mem_discard(struct slab *s)
 {
 	size_t bytes = mem_resident(s);
+	void *at = (void *)slab_addr(s);
 
-	if (bytes == 0 || !mem_give_back((void *)slab_addr(s), slab_bytes(s)))
+	if (bytes == 0)
 		return 0;
-	for (unsigned i = 0; i < s->units; i++) {
+	observe_enter(at, slab_bytes(s));
+	bool gone = mem_give_back(at, slab_bytes(s));
+	for (unsigned i = 0; i < s->units && gone; i++) {
 		account_gone(&s[i], (size_t)__builtin_popcount(s[i].resident) * GRANULE);
 		s[i].resident = 0;
 	}
-	return bytes;
+	observe_leave(at);
+	return gone ? bytes : 0;
 }
 
 size_t mem_discard_mask(struct slab *s, uint16_t mask)
 {
+	void *at = (void *)slab_addr(s);
 	size_t bytes = 0;
 
 	mask &= s->resident;
+	observe_enter(at, UNIT_SIZE);
 	while (mask) {
 		unsigned lo = (unsigned)__builtin_ctz(mask);
 		unsigned n = (unsigned)__builtin_ctz(~((unsigned)mask >> lo));
 		uint16_t run = (uint16_t)(((1u << n) - 1) << lo);
 
-		if (!os_discard((char *)slab_addr(s) + lo * GRANULE, n * GRANULE))
+		if (!os_discard((char *)at + lo * GRANULE, n * GRANULE))
 			break;
 		s->resident &= (uint16_t)~run;
 		mask &= (uint16_t)~run;
 		bytes += n * GRANULE;
 	}
 	account_gone(s, bytes);
+	observe_leave(at);
 	return bytes;
 }

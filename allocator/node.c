@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/node.h"
+#include "allocator/observe.h"
 
 #define FULL_BACKOFF_MS	 10u
 #define FULL_BACKOFF_MAX 1000u
@@ -144,8 +145,10 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 	tally(s->node, cls, COUNT_active, 1);
 	tally(s->node, cls, COUNT_slots, s->capacity);
 	tally(s->node, cls, COUNT_held, (int64_t)after);
-	if (s->misplaced)
+	if (s->misplaced) {
 		tally(s->node, cls, COUNT_misplaced, 1);
+		observe_evict((void *)slab_addr(s), slab_bytes(s));
+	}
 	map_units(s);
 	return s;
 }
@@ -165,8 +168,10 @@ void slab_refile(struct slab *s, unsigned index)
 	}
 	if (was)
 		tally(from, s->cls, COUNT_misplaced, -1);
-	if (misplaced)
+	if (misplaced) {
 		tally(index, s->cls, COUNT_misplaced, 1);
+		observe_evict((void *)slab_addr(s), slab_bytes(s));
+	}
 	telemetry_map(s);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/node.h"
+#include "allocator/observe.h"
 
 #include <numaif.h>
 
@@ -98,8 +99,6 @@ static void window_init(struct pool *p)
 		return;
 	w->policy = large ? MPOL_LOCAL : MPOL_PREFERRED;
 	w->node = large ? -1 : topology.number[p->index];
-	if (!large && tunables.placement == PLACEMENT_OBSERVE)
-		w->observe = (uint32_t)tunables.observe;
 }
 
 cold bool pools_init(uint64_t random, bool look)
@@ -115,6 +114,7 @@ cold bool pools_init(uint64_t random, bool look)
 		pools[i].index = i;
 		window_init(&pools[i]);
 	}
+	observe_init();
 	return true;
 }
 

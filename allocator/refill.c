@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/heap.h"
+#include "allocator/observe.h"
 
 #include <limits.h>
 
@@ -311,7 +312,10 @@ cold static void *refill_away(struct heap *h, unsigned cls)
 /* What is due by the clock. */
 static void upkeep(const struct heap *h)
 {
-	telemetry_tick(os_now_ms());
+	uint64_t now_ms = os_now_ms();
+
+	telemetry_tick(now_ms);
+	observe_tick(now_ms);
 	pools_settle(h->index);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/span.h"
+#include "allocator/observe.h"
 
 #include <numaif.h>
 
 #define TABLE_UNITS    512u /* whose descriptors are mapped at once: 64 KiB of them */
 #define COMMIT_UNITS   32u  /* 2 MiB: the least that becomes writable at once */
-#define OBSERVE_POLICY (5 /* MPOL_PREFERRED_MANY */ | 1 << 13 /* MPOL_F_NUMA_BALANCING */)
 #define SEARCH_EFFORT  8 /* spans looked at in a bin where some are too short */
 
 unsigned span_bin_of(size_t n)
@@ -171,32 +171,11 @@ static bool map_table(struct window *w, size_t to)
 	return true;
 }
 
-/*
- * Placement observe: 1 chunk of 2 MiB in w->observe prefers its node as the others do, but stays
- * visible to NUMA balancing, which reports remote access and, as the node is the only one asked
- * for, moves nothing.  A kernel that refuses the combination (6.1 does, 6.12 does not) leaves it
- * home.
- */
-static void window_observe(const struct window *w, char *at, size_t bytes)
-{
-	size_t chunk = COMMIT_UNITS << UNIT_SHIFT;
-
-	for (size_t i = 0; i < bytes; i += chunk) {
-		uintptr_t index = ((uintptr_t)at + i) / chunk;
-
-		if (index * 0x9e3779b97f4a7c15u % w->observe == 0)
-			os_set_policy(at + i, min_size(chunk, bytes - i), OBSERVE_POLICY, w->node);
-	}
-}
-
 /* What a fresh mapping of the window wants besides. */
 static void window_dress(const struct window *w, void *at, size_t bytes)
 {
-	if (w->policy >= 0 && !topology.silent) {
+	if (w->policy >= 0 && !topology.silent)
 		os_set_policy(at, bytes, w->policy, w->node);
-		if (w->observe)
-			window_observe(w, at, bytes);
-	}
 	if (w->no_huge)
 		os_no_huge(at, bytes);
 }
@@ -374,18 +353,23 @@ void span_unmap_clean(struct window *w)
 					  (w->committed - to) << UNIT_SHIFT))
 		w->committed = to;
 	for (unsigned bin = 0; bin < SPAN_BINS; bin++)
-		for (struct slab *s = w->clean.head[bin]; s; s = s->next)
+		for (struct slab *s = w->clean.head[bin]; s; s = s->next) {
+			observe_enter((void *)slab_addr(s), slab_bytes(s));
 			os_unmap((void *)slab_addr(s), slab_bytes(s));
+			observe_leave((void *)slab_addr(s));
+		}
 }
 
 static bool map_afresh(const struct window *w, struct slab *s)
 {
 	void *at = (void *)slab_addr(s);
 
-	if (!os_remap_fresh(at, slab_bytes(s)))
-		return false;
-	window_dress(w, at, slab_bytes(s));
-	return true;
+	observe_enter(at, slab_bytes(s));
+	bool done = os_remap_fresh(at, slab_bytes(s));
+	if (done)
+		window_dress(w, at, slab_bytes(s));
+	observe_leave(at);
+	return done;
 }
 
 bool span_remap(const struct window *w, struct slab *s)

@@ -29,7 +29,6 @@ struct window {
 	size_t committed;   /* units that are mapped, >= top */
 	size_t tabled;	    /* units whose descriptors are */
 	bool no_huge;
-	uint32_t observe; /* 1 chunk in so many is visible to NUMA balancing; 0: none */
 	int policy, node; /* MPOL_* and node number of its memory; -1: none */
 	struct span_bins dirty, clean;
 };

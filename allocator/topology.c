@@ -29,6 +29,35 @@ static const char *node_path(char path[64], int number, const char *leaf)
 	return path;
 }
 
+/* The number behind `key`, as in "Node 3 MemFree:   1234 kB"; -1: there is none. */
+static int64_t find_kilobytes(const char *text, size_t n, const char *key)
+{
+	const char *end = text + n, *at;
+	size_t length = 0;
+
+	while (key[length])
+		length++;
+	for (at = text; at + length < end; at++)
+		if (__builtin_memcmp(at, key, length) == 0)
+			break;
+	for (at += length; at < end && *at == ' '; at++)
+		;
+	return at < end ? text_number(&at, end, INT64_MAX >> 10) : -1;
+}
+
+bool topology_memory(unsigned index, uint64_t *total, uint64_t *free)
+{
+	char path[64], text[512];
+	long n = os_read_file(node_path(path, topology.number[index], "/meminfo"), text,
+			      sizeof(text));
+	int64_t all = n > 0 ? find_kilobytes(text, (size_t)n, "MemTotal:") : -1;
+	int64_t unused = n > 0 ? find_kilobytes(text, (size_t)n, "MemFree:") : -1;
+
+	*total = (uint64_t)all << 10;
+	*free = (uint64_t)unused << 10;
+	return all >= 0 && unused >= 0;
+}
+
 /*
  * Distances of `from` to the online nodes, in their order.  cold: a machine with several nodes
  * only.  Without sysfs every other node is equally far.

@@ -39,4 +39,7 @@ int topology_sim_cpu(unsigned real_cpu);
 /* The index where the caller's memory belongs.  One system call (or none: one node). */
 unsigned topology_here(void);
 
+/* What the node has and what of it is free, bytes; false: the system does not say. */
+bool topology_memory(unsigned index, uint64_t *total, uint64_t *free);
+
 #endif

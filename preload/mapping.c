@@ -42,7 +42,7 @@ exported long mbind(void *at, unsigned long bytes, int mode, const unsigned long
 exported long mbind(void *at, unsigned long bytes, int mode, const unsigned long *mask,
 		    unsigned long max, unsigned flags)
 {
-	alloc_note_mapping(at);
+	alloc_note_policy(at);
 	return result(os_call(OS_mbind, (long)at, (long)bytes, mode, (long)mask, (long)max, flags));
 }
 

@@ -14,13 +14,14 @@
 #include <errno.h>
 
 /* The machine is there (fake_machine); the thread runs on its first node. */
-static inline void machine_boot(const char *variable)
+static inline void machine_boot_two(const char *variable, const char *other)
 {
-	static char *envp[4];
+	static char *envp[5];
 
 	envp[0] = (char *)"NUMASLAB_WINDOW=256M";
 	envp[1] = (char *)"NUMASLAB_TELEMETRY=0";
 	envp[2] = (char *)variable;
+	envp[3] = (char *)other;
 	fake.envp = envp;
 	fake_here = fake.node[0].number;
 	CHECK(alloc_boot(), "boot");
@@ -29,6 +30,11 @@ static inline void machine_boot(const char *variable)
 	if (topology.guarded)
 		layout.where_offset =
 		    (const char *)&fake_here - (const char *)__builtin_thread_pointer();
+}
+
+static inline void machine_boot(const char *variable)
+{
+	machine_boot_two(variable, NULL);
 }
 
 static inline void machine_start(unsigned nodes, unsigned mib)

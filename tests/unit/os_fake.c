@@ -29,7 +29,11 @@ static struct {
 	char *at;
 	size_t pages;
 	uint8_t *place, *policy; /* .policy: preferred position + 1 */
+	uint16_t *mode;		 /* of the policy, MPOL_* with its flags */
+	uint8_t *mapped;
 } range;
+
+#define BALANCING (1 << 13) /* MPOL_F_NUMA_BALANCING */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
@@ -122,6 +126,7 @@ static bool page_bring(size_t page)
 
 	if (range.place[page])
 		return true;
+	fake.bound += range.mode[page] == (MPOL_BIND | BALANCING);
 	int at = place_for(want);
 	if (at < 0)
 		return false;
@@ -154,11 +159,15 @@ static void range_set(uintptr_t at, size_t bytes)
 	if (range.pages) {
 		munmap(range.place, range.pages);
 		munmap(range.policy, range.pages);
+		munmap(range.mode, range.pages * sizeof *range.mode);
+		munmap(range.mapped, range.pages);
 	}
 	range.at = (char *)at;
 	range.pages = bytes / os_page_size;
 	range.place = real_map(NULL, range.pages, 0);
 	range.policy = real_map(NULL, range.pages, 0);
+	range.mode = real_map(NULL, range.pages * sizeof *range.mode, 0);
+	range.mapped = real_map(NULL, range.pages, 0);
 }
 
 bool os_range_is_free(uintptr_t at, size_t bytes)
@@ -176,7 +185,13 @@ bool os_range_is_free(uintptr_t at, size_t bytes)
 
 bool os_map_at(void *at, size_t bytes)
 {
-	return !fails(FAKE_map_at) && real_map(at, bytes, MAP_FIXED_NOREPLACE) == at;
+	size_t page;
+
+	if (fails(FAKE_map_at) || real_map(at, bytes, MAP_FIXED_NOREPLACE) != at)
+		return false;
+	if (page_of(at, &page))
+		memset(range.mapped + page, 1, bytes / os_page_size);
+	return true;
 }
 
 void *os_map(size_t bytes)
@@ -184,8 +199,8 @@ void *os_map(size_t bytes)
 	return fails(FAKE_map) ? NULL : real_map(NULL, bytes, 0);
 }
 
-/* Pages that go, and the policy with the mapping. */
-static void range_drop(void *at, size_t bytes, bool policy)
+/* Pages that go, and with a mapping its policy. */
+static void range_drop(void *at, size_t bytes, bool policy, bool mapped)
 {
 	size_t page;
 
@@ -193,9 +208,11 @@ static void range_drop(void *at, size_t bytes, bool policy)
 		return;
 	pthread_mutex_lock(&guard);
 	for (size_t i = 0; i < bytes / os_page_size; i++) {
+		fake.bound += range.mode[page + i] == (MPOL_BIND | BALANCING);
 		page_drop(page + i);
+		range.mapped[page + i] = mapped;
 		if (policy)
-			range.policy[page + i] = 0;
+			range.policy[page + i] = 0, range.mode[page + i] = 0;
 	}
 	pthread_mutex_unlock(&guard);
 }
@@ -204,7 +221,7 @@ bool os_unmap(void *at, size_t bytes)
 {
 	if (fails(FAKE_unmap))
 		return false;
-	range_drop(at, bytes, true);
+	range_drop(at, bytes, true, false);
 	return munmap(at, bytes) == 0;
 }
 
@@ -232,7 +249,7 @@ bool os_discard(void *at, size_t bytes)
 {
 	if (fails(FAKE_discard))
 		return false;
-	range_drop(at, bytes, false);
+	range_drop(at, bytes, false, true);
 	return madvise(at, bytes, MADV_DONTNEED) == 0;
 }
 
@@ -240,7 +257,7 @@ bool os_remap_fresh(void *at, size_t bytes)
 {
 	if (fails(FAKE_remap_fresh))
 		return false;
-	range_drop(at, bytes, true);
+	range_drop(at, bytes, true, true);
 	return real_map(at, bytes, MAP_FIXED) == at;
 }
 
@@ -269,14 +286,25 @@ bool os_no_huge(void *at, size_t bytes)
 
 int os_set_policy(void *at, size_t bytes, int mode, int node)
 {
-	size_t page;
+	size_t page, n = bytes / os_page_size;
+	int r = 0;
 
+	pthread_mutex_lock(&guard);
 	if (fails(FAKE_set_policy))
-		return -fake.call[FAKE_set_policy].error;
-	if (page_of(at, &page))
-		memset(range.policy + page, mode == MPOL_PREFERRED ? position_of(node) + 1 : 0,
-		       bytes / os_page_size);
-	return 0;
+		r = -fake.call[FAKE_set_policy].error;
+	else if ((mode & BALANCING) &&
+		 (mode == (MPOL_BIND | BALANCING) ? fake.refuse_bind : fake.refuse_many))
+		r = -EINVAL;
+	else if (page_of(at, &page)) {
+		for (size_t i = 0; i < n && mode != MPOL_DEFAULT && r == 0; i++)
+			r = range.mapped[page + i] ? 0 : -EFAULT;
+		for (size_t i = 0; i < n && r == 0; i++) {
+			range.policy[page + i] = node < 0 ? 0 : (uint8_t)(position_of(node) + 1);
+			range.mode[page + i] = (uint16_t)mode;
+		}
+	}
+	pthread_mutex_unlock(&guard);
+	return r;
 }
 
 int os_task_policy(void)
@@ -369,6 +397,16 @@ static long text_distances(char *to, size_t room_, int node)
 	return at < 0 ? -ENOENT : n + snprintf(to + n, room_ - (size_t)n, "\n");
 }
 
+static long text_memory(char *to, size_t room_, int node)
+{
+	int at = position_of(node);
+
+	return at < 0 ? -ENOENT
+		      : snprintf(to, room_,
+				 "Node %d MemTotal:       %ld kB\nNode %d MemFree:        %ld kB\n",
+				 node, fake.node[at].pages * 4, node, room((unsigned)at) * 4);
+}
+
 long os_read_file(const char *path, char *to, size_t room_)
 {
 	int node;
@@ -379,8 +417,9 @@ long os_read_file(const char *path, char *to, size_t room_)
 		return text_nodes(to, room_, true);
 	if (strstr(path, "/node/online"))
 		return text_nodes(to, room_, false);
-	if (sscanf(path, "/sys/devices/system/node/node%d/distance", &node) == 1)
-		return text_distances(to, room_, node);
+	if (sscanf(path, "/sys/devices/system/node/node%d/", &node) == 1)
+		return strstr(path, "/meminfo") ? text_memory(to, room_, node)
+						: text_distances(to, room_, node);
 	if (strcmp(path, "/proc/self/status") == 0)
 		return snprintf(to, room_, "Name:\tx\nSeccomp:\t%d\n", fake.seccomp ? 2 : 0);
 	if (strcmp(path, "/proc/sys/vm/overcommit_memory") == 0)
@@ -439,4 +478,23 @@ long fake_used_in(const void *at, size_t bytes, int node)
 		for (size_t i = 0; i < bytes / os_page_size; i++)
 			n += range.place[page + i] == node + 1;
 	return n;
+}
+
+int fake_policy(const void *at, int *node)
+{
+	size_t page;
+
+	*node = -1;
+	if (!page_of(at, &page))
+		return -1;
+	if (range.policy[page])
+		*node = fake.node[range.policy[page] - 1].number;
+	return range.mode[page];
+}
+
+bool fake_mapped(const void *at)
+{
+	size_t page;
+
+	return page_of(at, &page) && range.mapped[page];
 }

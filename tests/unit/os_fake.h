@@ -48,7 +48,9 @@ extern struct fake {
 	uint64_t now_ms;
 	int task_policy;
 	bool seccomp;
-	int overcommit; /* vm.overcommit_memory */
+	int overcommit;		       /* vm.overcommit_memory */
+	bool refuse_many, refuse_bind; /* policies with NUMA balancing: EINVAL, as old kernels */
+	long bound; /* pages that came in or went under BIND: on a full node, that kills */
 	char *const *envp;
 	uint64_t random;
 } fake;
@@ -66,5 +68,11 @@ void fake_heal(void);
 /* Pages that lie on the node, of all reserved ranges, and of one range. */
 long fake_used(unsigned node);
 long fake_used_in(const void *at, size_t bytes, int node);
+
+/* The policy of the page at `at`: its mode, and node if it prefers or is bound to one, else -1. */
+int fake_policy(const void *at, int *node);
+
+/* Its mapping exists. */
+bool fake_mapped(const void *at);
 
 #endif
