@@ -154,7 +154,7 @@ unsigned heap_drain_class(struct heap *h, unsigned cls, unsigned effort)
 		done++;
 	}
 	heap_settle_class(h, cls);
-	c->births = 0;
+	c->filled = 0;
 	return done;
 }
 

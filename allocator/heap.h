@@ -22,10 +22,10 @@ struct class_heap {
 	uint32_t partial_count;
 	uint16_t cached;      /* put into the bin at the last refill, as counted */
 	uint16_t cached_node; /* where that was counted */
-	uint16_t births;      /* slabs made so far, saturating: how boldly to populate */
-	bool away;	      /* may have slabs of another node (steps 4, 5) */
-	uint8_t churn;	      /* slabs that came and went without filling: look ever more rarely */
-	uint64_t own;	      /* refills of step 1 not yet in the node's counters */
+	uint16_t filled; /* slabs in a row that were used to their end: how boldly to populate */
+	bool away;	 /* may have slabs of another node (steps 4, 5) */
+	uint8_t churn;	 /* slabs that came and went without filling: look ever more rarely */
+	uint64_t own;	 /* refills of step 1 not yet in the node's counters */
 };
 
 struct heap {
@@ -225,16 +225,23 @@ inline_ void heap_set_cached(struct heap *h, const struct slab *s, unsigned n)
 	c->cached = (uint16_t)n;
 }
 
+/* What the node's counters do not know of what the slab uses; the caller tells them. */
+inline_ int64_t slab_retally(struct slab *s)
+{
+	uint32_t used = slab_used(s);
+	int64_t by = (int64_t)used - s->tallied;
+
+	slab_write(s->tallied, (uint16_t)used);
+	return by;
+}
+
 /* Tells the node's counters what the slab uses now. */
 inline_ void slab_settle(struct slab *s)
 {
-	uint32_t used = slab_used(s);
+	int64_t by = slab_retally(s);
 
-	int64_t more = (int64_t)used - s->tallied;
-
-	if (more) {
-		slab_write(s->tallied, (uint16_t)used);
-		tally(s->node, s->cls, COUNT_used, more);
+	if (by) {
+		tally(s->node, s->cls, COUNT_used, by);
 		telemetry_map(s);
 	}
 }

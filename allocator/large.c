@@ -24,8 +24,7 @@ static size_t units_for(size_t size)
 
 static void tally_large(int64_t count, int64_t bytes)
 {
-	tally(topology.count, 0, COUNT_active, count);
-	tally(topology.count, 0, COUNT_used, bytes);
+	tally_row(topology.count, 0, {COUNT_active, count}, {COUNT_used, bytes});
 }
 
 /* Units of a dirty span stop being free: their memory is the program's affair now. */
@@ -39,8 +38,8 @@ static void leave_dirty(struct slab *unit, size_t units)
 	}
 	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
 	mem_shrink(resident);
-	tally(topology.count, 0, COUNT_held, -(int64_t)resident);
-	tally(topology.count, 0, COUNT_empty, -(int64_t)units);
+	tally_row(topology.count, 0, {COUNT_held, -(int64_t)resident},
+		  {COUNT_empty, -(int64_t)units});
 }
 
 /* All of a span counts as resident, on the node that the block was asked from. */
@@ -55,8 +54,7 @@ static void enter_dirty(struct slab *s)
 	s->dirty = 1;
 	mem_grow(bytes);
 	atomic_fetch_add_explicit(&mem.dirty, bytes, memory_order_relaxed);
-	tally(topology.count, 0, COUNT_held, (int64_t)bytes);
-	tally(topology.count, 0, COUNT_empty, s->units);
+	tally_row(topology.count, 0, {COUNT_held, (int64_t)bytes}, {COUNT_empty, s->units});
 }
 
 static void put_span(struct slab *s)

@@ -68,8 +68,7 @@ static void account_taken(struct pool *p, struct slab *s, size_t resident)
 	if (!s->dirty)
 		return;
 	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
-	tally(p->index, 0, COUNT_held, -(int64_t)resident);
-	tally(p->index, 0, COUNT_empty, -(int64_t)s->units);
+	tally_row(p->index, 0, {COUNT_held, -(int64_t)resident}, {COUNT_empty, -(int64_t)s->units});
 }
 
 static void account_free(struct pool *p, struct slab *s, size_t resident)
@@ -78,8 +77,7 @@ static void account_free(struct pool *p, struct slab *s, size_t resident)
 		slab_set_part(s, s->dirty ? UNIT_KEPT : UNIT_FREE);
 	if (s->dirty) {
 		atomic_fetch_add_explicit(&mem.dirty, resident, memory_order_relaxed);
-		tally(p->index, 0, COUNT_held, (int64_t)resident);
-		tally(p->index, 0, COUNT_empty, s->units);
+		tally_row(p->index, 0, {COUNT_held, (int64_t)resident}, {COUNT_empty, s->units});
 	} else {
 		atomic_thread_fence(memory_order_seq_cst); /* as a tally, for telemetry_map() */
 	}
@@ -136,19 +134,16 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 		return NULL;
 	}
 	size_t after = mem_resident(s);
-	if (was_clean && after > before)
-		mem_regret(after - before);
+	if (was_clean) /* the rest of it will be wanted next */
+		mem_regret(slab_bytes(s) - before);
 	slab_init(s, cls, (unsigned)landed);
 	slab_write(s->misplaced, landed != (int)index);
 	mark_inner(s);
 	slab_set_part(s, UNIT_FIRST);
-	tally(s->node, cls, COUNT_active, 1);
-	tally(s->node, cls, COUNT_slots, s->capacity);
-	tally(s->node, cls, COUNT_held, (int64_t)after);
-	if (s->misplaced) {
-		tally(s->node, cls, COUNT_misplaced, 1);
+	tally_row(s->node, cls, {COUNT_active, 1}, {COUNT_slots, s->capacity},
+		  {COUNT_held, (int64_t)after}, {COUNT_misplaced, s->misplaced});
+	if (s->misplaced)
 		observe_evict((void *)slab_addr(s), slab_bytes(s));
-	}
 	map_units(s);
 	return s;
 }
@@ -180,10 +175,8 @@ void pool_free_slab(struct slab *s, enum counter was)
 	struct pool *p = pool_of_window(s);
 	size_t resident = mem_resident(s);
 
-	tally(s->node, s->cls, was, -1);
-	tally(s->node, s->cls, COUNT_slots, -(int64_t)s->capacity);
-	tally(s->node, s->cls, COUNT_held, -(int64_t)resident);
-	tally(s->node, s->cls, COUNT_used, -(int64_t)s->tallied);
+	tally_row(s->node, s->cls, {was, -1}, {COUNT_slots, -(int64_t)s->capacity},
+		  {COUNT_held, -(int64_t)resident}, {COUNT_used, -(int64_t)s->tallied});
 	if (s->misplaced) {
 		/* Not kept: the next slab here should be on its node. */
 		size_t gone = mem_discard(s);
@@ -233,8 +226,7 @@ void pool_list_slab(struct slab *s)
 	if (!remote_is_empty(word)) {
 		partial_add(p, s);
 		lock_release(&p->lock);
-		tally(s->node, s->cls, COUNT_active, -1);
-		tally(s->node, s->cls, COUNT_partial, 1);
+		tally_row(s->node, s->cls, {COUNT_active, -1}, {COUNT_partial, 1});
 		telemetry_map(s);
 		return;
 	}
@@ -272,8 +264,7 @@ struct slab *pool_take_partial(struct pool *p, unsigned cls)
 	}
 	lock_release(&p->lock);
 	if (s) {
-		tally(s->node, cls, COUNT_partial, -1);
-		tally(s->node, cls, COUNT_active, 1);
+		tally_row(s->node, cls, {COUNT_partial, -1}, {COUNT_active, 1});
 		telemetry_map(s);
 	}
 	return s;

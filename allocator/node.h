@@ -23,7 +23,8 @@ struct pool {
 	struct heap *idle_heaps;
 	struct slab *partial[CLASS_COUNT];
 	_Atomic uint32_t partial_count[CLASS_COUNT]; /* read without the lock as a hint */
-	_Atomic uint64_t count[CLASS_COUNT][COUNTER_COUNT];
+	/* What changes most of a class shares a line, in the mirror too. */
+	_Atomic uint64_t count[CLASS_COUNT][TELEMETRY_ROW_WORDS] cache_aligned;
 };
 
 extern hidden_ struct pool *pools; /* topology.count + 1 */
@@ -40,6 +41,31 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 	atomic_fetch_add_explicit(count, (uint64_t)delta, memory_order_relaxed);
 	telemetry_mirror(index, cls, c, count);
 }
+
+struct tally_item {
+	enum counter c;
+	int64_t by;
+};
+
+/* Several counters of a row at once: one barrier for all that the mirror gets. */
+inline_ void tally_items(unsigned index, unsigned cls, const struct tally_item *item, unsigned n)
+{
+	_Atomic uint64_t *row = pools[index].count[cls];
+	uint32_t changed = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (item[i].by == 0)
+			continue;
+		atomic_fetch_add_explicit(&row[item[i].c], (uint64_t)item[i].by,
+					  memory_order_relaxed);
+		changed |= 1u << item[i].c;
+	}
+	telemetry_mirror_row(index, cls, changed, row);
+}
+
+#define tally_row(index, cls, ...)                                                                 \
+	tally_items(index, cls, (const struct tally_item[]){__VA_ARGS__},                          \
+		    sizeof((const struct tally_item[]){__VA_ARGS__}) / sizeof(struct tally_item))
 
 /* Chooses the windows' place (and looks whether it is free), sets up `layout` and the pools; false:
  * no memory. */

@@ -21,7 +21,8 @@
 #define TAKE_TRIES  8  /* partial slabs looked at that turn out to have nothing */
 #define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
 #define OWN_SETTLE  64 /* refills of step 1 between two looks at the clock */
-#define BOLD_BIRTHS 4  /* slabs of a class after which memory comes in in larger steps */
+#define BOLD_FILLED 4  /* slabs of a class used up, after which memory comes in larger steps */
+#define SHY_BLOCKS  4  /* of a fresh slab that are threaded first, doubling from there */
 #define BOLD_STEP   (UNIT_SIZE / 4)
 
 /* The bin takes a list of n blocks but for the first, which is returned. */
@@ -46,9 +47,9 @@ static void set_look(struct slab *s, unsigned used, unsigned cached)
 static size_t bring_bytes(const struct class_heap *c, const struct slab *s)
 {
 	size_t have = (size_t)s->extended * s->size;
-	size_t more = c->births >= BOLD_BIRTHS ? BOLD_STEP : min_size(have, BOLD_STEP);
+	size_t more = c->filled >= BOLD_FILLED ? BOLD_STEP : min_size(have, BOLD_STEP);
 
-	more = max_size(more, max_size(s->size, GRANULE));
+	more = max_size(more, max_size(s->size, min_size(s->size * SHY_BLOCKS, GRANULE)));
 	return min_size(have + more, slab_bytes(s));
 }
 
@@ -73,7 +74,12 @@ static uintptr_t take_fresh(struct heap *h, struct slab *s, unsigned *n)
 	tally_held(s, before);
 	if (bytes == 0)
 		pool_set_full(&pools[s->node]);
-	return bytes ? slab_extend(s, bytes, n) : 0;
+	if (bytes == 0)
+		return 0;
+	uintptr_t first = slab_extend(s, bytes, n);
+	if (s->extended == s->capacity && h->cls[s->cls].filled < BOLD_FILLED)
+		h->cls[s->cls].filled++;
+	return first;
 }
 
 /*
@@ -146,22 +152,23 @@ static void *take_rest(struct heap *h, struct slab *s)
 static void current_full(struct heap *h, struct class_heap *c)
 {
 	struct slab *s = c->current;
+	unsigned node = s->node, cls = s->cls;
+	int64_t used = slab_retally(s);
 
 	c->current = NULL;
 	if (s->idle)
 		slab_set_busy(s);
-	slab_settle(s);
 	/* Before the state: the first freer may own it the moment it is FULL. */
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	if (slab_set_full(s)) {
 		c->churn = 0;
-		tally(s->node, s->cls, COUNT_active, -1);
-		tally(s->node, s->cls, COUNT_full, 1);
+		tally_row(node, cls, {COUNT_active, -1}, {COUNT_full, 1}, {COUNT_used, used});
 		telemetry_map(s);
 		return;
 	}
 	/* Freed into meanwhile: still ours. */
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
+	tally(node, cls, COUNT_used, used);
 	heap_partial_add(h, s);
 }
 
@@ -232,7 +239,7 @@ static void *refill_new(struct heap *h, unsigned cls, struct pool *p, bool stric
 	struct class_heap *c = &h->cls[cls];
 	size_t bytes = max_size(class_size(cls), GRANULE);
 
-	if (c->births >= BOLD_BIRTHS)
+	if (c->filled >= BOLD_FILLED)
 		bytes = max_size(bytes, BOLD_STEP);
 	if (strict && pool_is_full(p))
 		return NULL;
@@ -244,8 +251,6 @@ static void *refill_new(struct heap *h, unsigned cls, struct pool *p, bool stric
 	if (alloc_checked)
 		check_birth(s);
 	s->patience = c->churn;
-	if (c->births < UINT16_MAX)
-		c->births++;
 	return refill_from(h, c, s);
 }
 

@@ -41,6 +41,8 @@ static void slab_leave(struct heap *h, struct slab *s)
 		c->current = NULL;
 		if (c->churn < PATIENCE_MAX)
 			c->churn++;
+		if (s->extended < s->capacity)
+			c->filled = 0;
 	} else if (c->room == s) {
 		c->room = NULL;
 	} else {
@@ -113,9 +115,9 @@ static void adopt(struct heap *h, struct slab *s, void *p)
 	slab_set_used(s, used - 1, look_after(s, used - 1, false));
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
 	heap_partial_add(h, s);
-	tally(s->node, s->cls, COUNT_full, -1);
-	tally(s->node, s->cls, COUNT_active, 1);
-	slab_settle(s);
+	tally_row(s->node, s->cls, {COUNT_full, -1}, {COUNT_active, 1},
+		  {COUNT_used, slab_retally(s)});
+	telemetry_map(s);
 	if (unlikely(s->left == 0))
 		free_look(h, s);
 }
@@ -148,8 +150,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		telemetry_map(s);
 		return;
 	case PUSHED_FIRST:
-		tally(s->node, s->cls, COUNT_full, -1);
-		tally(s->node, s->cls, COUNT_active, 1);
+		tally_row(s->node, s->cls, {COUNT_full, -1}, {COUNT_active, 1});
 		pool_list_slab(s);
 		return;
 	case PUSHED_LAST:

@@ -36,17 +36,39 @@ static _Atomic uint32_t starting;
 
 /* --- The mirror. --- */
 
+/* Two who changed one may store in either order; who is last to look again mends it. */
 void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth)
 {
 	uint64_t value = atomic_load_explicit(truth, memory_order_relaxed), stored;
 
-	/* Two who changed it may store in either order; who is last to look again mends it. */
 	do {
 		stored = value;
 		ring_store(to, stored);
 		cmm_smp_mb();
 		value = atomic_load_explicit(truth, memory_order_relaxed);
 	} while (unlikely(value != stored));
+}
+
+void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed)
+{
+	uint64_t stored[COUNTER_COUNT];
+
+	while (changed) {
+		for (uint32_t left = changed; left; left &= left - 1) {
+			unsigned c = (unsigned)__builtin_ctz(left);
+
+			stored[c] = atomic_load_explicit(&truth[c], memory_order_relaxed);
+			ring_store(&to[c], stored[c]);
+		}
+		cmm_smp_mb();
+		for (uint32_t left = changed; left; left &= left - 1) {
+			unsigned c = (unsigned)__builtin_ctz(left);
+
+			if (likely(atomic_load_explicit(&truth[c], memory_order_relaxed) ==
+				   stored[c]))
+				changed &= ~(1u << c);
+		}
+	}
 }
 
 static void mirror_all(uint64_t *live)

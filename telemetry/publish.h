@@ -31,6 +31,7 @@ extern hidden_ struct telemetry_words *_Atomic telemetry_words;
 void telemetry_tick_due(uint64_t now_ms);
 void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth);
 void telemetry_map_store(struct map_writer *m, const struct slab *s);
+void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed);
 
 /*
  * From slow paths of any thread, with no lock held and before or after main: begins to publish
@@ -45,9 +46,8 @@ inline_ void telemetry_tick(uint64_t now_ms)
 		telemetry_tick_due(now_ms);
 }
 
-/* After *truth, a counter of a pool and a class, changed.  A lock may be held. */
-inline_ void telemetry_mirror(unsigned index, unsigned cls, enum counter c,
-			      const _Atomic uint64_t *truth)
+/* Where the row of a pool and a class is mirrored; NULL: nowhere. */
+inline_ uint64_t *telemetry_row(unsigned index, unsigned cls)
 {
 #if !defined(__x86_64__)
 	/* The change before the look at .live: pairs with telemetry_publish().  x86: it was locked.
@@ -57,9 +57,27 @@ inline_ void telemetry_mirror(unsigned index, unsigned cls, enum counter c,
 	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
 	uint64_t *live = atomic_load_explicit(&w->live, memory_order_acquire);
 
-	if (unlikely(live))
-		telemetry_store(live + (index * CLASS_COUNT + cls) * TELEMETRY_ROW_WORDS + c,
-				truth);
+	return unlikely(live) ? live + (index * CLASS_COUNT + cls) * TELEMETRY_ROW_WORDS : NULL;
+}
+
+/* After *truth, a counter of a pool and a class, changed.  A lock may be held. */
+inline_ void telemetry_mirror(unsigned index, unsigned cls, enum counter c,
+			      const _Atomic uint64_t *truth)
+{
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (row)
+		telemetry_store(row + c, truth);
+}
+
+/* The same after several of a row changed, a bit for each: one barrier for all. */
+inline_ void telemetry_mirror_row(unsigned index, unsigned cls, uint32_t changed,
+				  const _Atomic uint64_t *truth)
+{
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (row)
+		telemetry_store_row(row, truth, changed);
 }
 
 /*

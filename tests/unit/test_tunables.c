@@ -42,7 +42,7 @@ static void defaults_are_documented(void **state)
 	assert_string_equal(tunables.group, "");
 	assert_int_equal(tunables.thp, THP_AUTO);
 	assert_int_equal(tunables.deepbind, DEEPBIND_WRAP);
-	assert_int_equal(tunables.retain, 32 << 20);
+	assert_int_equal(tunables.retain, 64 << 20);
 }
 
 static void words_are_in_the_order_of_the_enums(void **state)
