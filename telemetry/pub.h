@@ -49,12 +49,21 @@ bool pub_has_filter(void); /* seccomp: a call that it forbids may kill */
 uint32_t pub_euid(void);
 uint64_t pub_ram(void); /* bytes that the machine has; 0: not known */
 
+/*
+ * What another process may truncate under us is read by calls, which fail: a load would be a
+ * SIGBUS.  Whether the word is `value` (1, 0, -errno), by futex, which does not sleep here and is
+ * among the calls that we make anyway; a copy, by process_vm_readv, made only once that said that
+ * another process has something to say.
+ */
+int pub_word_is(const void *at, uint32_t value);
+bool pub_copy(void *to, const void *from, size_t bytes);
+
 /* --- The ring. --- */
 
 struct ring_writer {
 	struct ring_header *file;
 	char *history;
-	const struct ring_pin *pins; /* NULL: none */
+	const struct ring_pin *pins; /* NULL: none; read by calls alone */
 	unsigned pin_count;
 	uint64_t entries, stride; /* entries 0: no history */
 	uint64_t entry;		  /* last number given out */
@@ -112,9 +121,14 @@ void map_walk(struct map_writer *m);
 
 struct pub_files {
 	char dir[PUB_PATH_MAX];
-	char name[96]; /* of the file; "": none */
-	int pid;       /* who made it */
+	char name[96];			    /* of the file; "": none */
+	int pid;			    /* who made it */
+	const struct ring_control *control; /* NULL: none; read by calls alone */
 };
+
+/* What stands behind the names of the files that lie beside it. */
+#define PUB_BESIDE 2
+extern hidden_ const char pub_beside[PUB_BESIDE][16];
 
 /* What a file of so many pools is like. */
 struct pub_layout {
@@ -138,8 +152,9 @@ void layout_fill(const struct pub_layout *l, struct ring_header *h);
 void layout_drop_map(struct ring_header *h);
 
 /*
- * Makes the directory, the file of pins and the file, complete but for the counters, under names of
- * their own; false: nothing of it stays.  Then pub_files_show() gives the file its name.
+ * Makes the directory, the files of pins and control and the file, complete but for the counters,
+ * under names of their own; false: nothing of it stays.  Then pub_files_show() gives the file its
+ * name.
  */
 bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring_writer *w,
 		    struct map_writer *m, uint64_t now_ms);

@@ -94,13 +94,15 @@ static void survey_dir(int dir, struct survey *s)
 
 static void remove_dead(int dir, const struct dead *d)
 {
-	char pins[sizeof d->name + 8];
+	char beside[sizeof d->name + sizeof pub_beside[0]];
 	size_t n = text_length(d->name);
 
 	pub_unlink_at(dir, d->name);
-	__builtin_memcpy(pins, d->name, n);
-	__builtin_memcpy(pins + n, ".pins", 6);
-	pub_unlink_at(dir, pins);
+	__builtin_memcpy(beside, d->name, n);
+	for (unsigned i = 0; i < PUB_BESIDE; i++) {
+		__builtin_memcpy(beside + n, pub_beside[i], sizeof pub_beside[i]);
+		pub_unlink_at(dir, beside);
+	}
 }
 
 void pub_files_cap(const char *path)

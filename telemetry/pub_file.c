@@ -13,7 +13,8 @@
  * The files: /dev/shm/numaslab-<euid>/ (0700, ours, no link) holds for each process
  *	<pid namespace>-<pid>-<start>-<generation>        the file
  *	...the same with .pins                            readers' pins
- *	.new-...                                          either one, before it is complete
+ *	...the same with .control                         who asks for observation
+ *	.new-...                                          the first one, before it is complete
  *
  * Descriptors are used here for a moment at a time and never kept: a program may close what it
  * does not know.
@@ -22,6 +23,9 @@
 #define GENERATIONS 16u
 #define NO_GROUP    UINT32_MAX
 #define PINS_SIZE   (RING_PINS * sizeof(struct ring_pin))
+
+enum { PINS, CONTROL };
+const char pub_beside[PUB_BESIDE][16] = {[PINS] = ".pins", [CONTROL] = ".control"};
 
 /* --- Text without stdio. --- */
 
@@ -207,7 +211,8 @@ static bool choose_generation(int dir, struct ring_header *h)
 		if (!ours)
 			continue;
 		unlink_named(dir, h, "", "");
-		unlink_named(dir, h, "", ".pins");
+		for (unsigned i = 0; i < PUB_BESIDE; i++)
+			unlink_named(dir, h, "", pub_beside[i]);
 		return true;
 	}
 	return false;
@@ -243,14 +248,15 @@ static void *make_file(int dir, const char *name, const struct pub_layout *l, st
 	return at;
 }
 
-static const struct ring_pin *make_pins(int dir, const struct ring_header *h)
+/* One of the files beside it, mapped read-only; NULL. */
+static const void *make_beside(int dir, const struct ring_header *h, unsigned which, size_t bytes)
 {
-	size_t size = round_up(PINS_SIZE, os_page_size);
+	size_t size = round_up(bytes, os_page_size);
 	const struct pub_layout l = {.history = size, .mapped = size, .size = size};
 	char name[128];
 
-	name_file(name, sizeof name, h, "", ".pins");
-	pub_unlink_at(dir, name); /* the file of this name is gone, so nobody uses them */
+	name_file(name, sizeof name, h, "", pub_beside[which]);
+	pub_unlink_at(dir, name); /* the file that it lay beside is gone, so nobody uses it */
 	void *at = make_file(dir, name, &l, NULL);
 	if (at)
 		pub_read_only(at, size);
@@ -279,8 +285,9 @@ static bool make_in(int dir, struct pub_files *f, const struct pub_layout *l, st
 	w->history = (char *)h + l->history;
 	w->entries = l->entries;
 	w->stride = l->entry_stride;
-	w->pins = make_pins(dir, h);
+	w->pins = make_beside(dir, h, PINS, PINS_SIZE);
 	w->pin_count = h->pin_count = w->pins ? RING_PINS : 0;
+	f->control = make_beside(dir, h, CONTROL, sizeof(struct ring_control));
 	return true;
 }
 
@@ -317,9 +324,11 @@ bool pub_files_show(struct pub_files *f)
 		return false;
 	put_text(put_text(name, name + sizeof name, ".new-"), name + sizeof name, f->name);
 	int r = pub_rename_new(dir, name, f->name);
-	if (r < 0) {
+	if (r < 0)
 		pub_unlink_at(dir, name);
-		put_text(put_text(name, name + sizeof name, f->name), name + sizeof name, ".pins");
+	for (unsigned i = 0; i < PUB_BESIDE && r < 0; i++) {
+		put_text(put_text(name, name + sizeof name, f->name), name + sizeof name,
+			 pub_beside[i]);
 		pub_unlink_at(dir, name);
 	}
 	pub_close(dir);
@@ -331,8 +340,10 @@ void pub_files_remove(struct pub_files *f)
 	char path[PUB_PATH_MAX + 128], *end = path + sizeof path;
 	char *at = put_text(put_text(path, end, f->dir), end, "/");
 
-	put_text(at, end, f->name);
+	at = put_text(at, end, f->name);
 	pub_unlink_at(-1, path);
-	put_text(put_text(at, end, f->name), end, ".pins");
-	pub_unlink_at(-1, path);
+	for (unsigned i = 0; i < PUB_BESIDE; i++) {
+		put_text(at, end, pub_beside[i]);
+		pub_unlink_at(-1, path);
+	}
 }

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "allocator/node.h"
+#include "allocator/observe.h"
 
 /*
  *	telemetry_words
@@ -16,6 +17,7 @@
 
 #define NEVER		    UINT64_MAX
 #define PUBLISH_HELD	    ((size_t)16 << 20)
+#define LEASE_SLACK_MS	    100u /* our clock is coarse */
 #define AGED_ENOUGH(s, now) ((now) - (s)->started_ms >= tunables.publish_after_ms)
 
 struct state {
@@ -169,6 +171,33 @@ static bool publish(struct state *s, uint64_t now_ms)
 	return true;
 }
 
+/* --- Observation. --- */
+
+_Static_assert((int)OBSERVE_PREFERRED == RING_OBSERVE_PREFERRED &&
+		   (int)OBSERVE_BIND == RING_OBSERVE_BIND &&
+		   (int)OBSERVE_REFUSED == RING_OBSERVE_REFUSED &&
+		   OBSERVE_SAMPLE_MAX == RING_SAMPLE_MAX,
+	       "observe.h does without ring.h");
+
+/* What another process asks for, if it is anything; and what became of it. */
+static void look_at_control(struct state *s, uint64_t now_ms)
+{
+	const struct ring_control *control = s->files.control;
+	struct ring_control c = {.request = 0};
+	struct observe_report report;
+
+	if (!control || pub_word_is(&control->lease_ms, 0) != 0 ||
+	    !pub_copy(&c, control, sizeof c) || c.lease_ms <= now_ms ||
+	    c.lease_ms - now_ms > RING_LEASE_MS + LEASE_SLACK_MS)
+		c.request = 0;
+	observe_ask(c.request, c.lease_ms);
+	observe_tick(now_ms);
+	observe_look(&report);
+	ring_store(&s->ring.file->observe_how, report.how);
+	ring_store(&s->ring.file->observed_bytes, report.bytes);
+	ring_store(&s->ring.file->observe_request, report.request);
+}
+
 static void set_next(struct telemetry_words *w, uint64_t ms)
 {
 	atomic_store_explicit(&w->next_ms, ms, memory_order_relaxed);
@@ -179,7 +208,13 @@ static void tick(struct state *s, uint64_t now_ms)
 	if (s->started_ms == 0)
 		s->started_ms = now_ms ? now_ms : 1;
 	if (atomic_load_explicit(&s->words.live, memory_order_relaxed)) {
+		if (topology.filtered) {
+			/* Calls that the filter may kill for. */
+			s->ring.pins = NULL;
+			s->files.control = NULL;
+		}
 		ring_write(&s->ring, now_ms, fill_entry, NULL);
+		look_at_control(s, now_ms);
 	} else if (AGED_ENOUGH(s, now_ms) ||
 		   atomic_load_explicit(&mem.held, memory_order_relaxed) >= PUBLISH_HELD) {
 		if (!publish(s, now_ms)) {

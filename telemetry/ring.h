@@ -28,6 +28,7 @@
  * maps the file: F_OFD_GETLK tells whether it lives.
  *
  * The ring's protocol.  The writer is one thread at a time; a reader is any process.
+ *	                                        0 touched := 1, once, in the first pin
  *	writer of entry n                       reader of entry n
  *	 a skip n if a pin names its slot        1 pin := n
  *	 b generation := 0                       2 (full barrier)
@@ -37,8 +38,10 @@
  *	 f generation := n, head := n            6 pin := 0
  * b, c, d against 1, 2, 3 is the store buffer pattern: either the writer sees the pin or the reader
  * sees that the entry is gone.  Nobody waits: a pinned slot is passed over (n is left out), and a
- * pin that the writer has seen unchanged for RING_STUCK_MS is honoured no more; step 5 tells.  A
- * reader that cannot write pins does the rest all the same.  The model is tests/telemetry/ring.pml.
+ * pin that the writer has seen unchanged for RING_STUCK_MS is honoured no more; step 5 tells. While
+ * nobody has touched the pins the writer takes them for empty: 0 comes before 1, so that is the
+ *same. A reader that cannot write pins does the rest all the same.  The model is
+ *tests/telemetry/ring.pml.
  */
 
 #include <stddef.h>
@@ -180,7 +183,8 @@ enum ring_map_state {
 /*
  * Asks for observation: 1 chunk of 2 MiB of slabs in `sample` reports remote access to NUMA
  * balancing until the lease ends.  Any value is safe: what is out of range asks for nothing.  The
- * writer stores lease 0, the request, the lease.  Another seed is another sample.
+ * writer stores lease 0, the request, the lease.  Another seed is another sample.  The process
+ * looks at it when it ticks, and says in its header what it does about it.
  */
 struct ring_control {
 	uint64_t request;  /* sample (1..RING_SAMPLE_MAX) << 32 | seed; 0: nothing */
@@ -229,8 +233,8 @@ struct ring_entry {
 };
 
 struct ring_pin {
-	uint64_t entry; /* being read; 0: none */
-	uint64_t reserved;
+	uint64_t entry;	  /* being read; 0: none */
+	uint64_t touched; /* in the first pin: not 0 once a reader maps the file.  Since minor 1. */
 };
 
 _Static_assert(sizeof(struct ring_section) == 24, "format");

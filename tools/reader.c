@@ -219,6 +219,7 @@ static void take_pin(struct reader *r, const char *path, unsigned count)
 			r->pins_fd = fd;
 			r->pin_slot = (int)i;
 			r->info.has_pins = true;
+			ring_store(&r->pins->touched, 1); /* 0 of the protocol */
 			return;
 		}
 	}

@@ -15,10 +15,13 @@
 
 #define SHM	     "/dev/shm"
 #define DIR_PREFIX   "numaslab-"
-#define PINS	     ".pins"
 #define UNFINISHED   ".new-"
 #define UNFINISHED_S 60
 #define FILES_MAX    16384u
+
+/* What stands behind the names of the files that lie beside one. */
+static const char *const beside[] = {".pins", ".control"};
+#define BESIDE (sizeof beside / sizeof *beside)
 
 static bool add_path(struct reader_files *files, const char *path)
 {
@@ -194,10 +197,9 @@ static bool is_old(int dir, const char *name)
 	       time(NULL) - st.st_mtime > UNFINISHED_S;
 }
 
-/* A file of pins whose file is gone. */
-static void remove_pins_alone(int dir, const char *name)
+/* One that lies beside a file that is gone. */
+static void remove_alone(int dir, const char *name, size_t length)
 {
-	size_t length = strlen(name) - strlen(PINS);
 	char file[256];
 
 	snprintf(file, sizeof file, "%.*s", (int)length, name);
@@ -206,15 +208,19 @@ static void remove_pins_alone(int dir, const char *name)
 		unlinkat(dir, name, 0);
 }
 
-/* Removes name if it is a dead file; pins go with their file. */
+/* Removes name if it is a dead file; what lies beside it goes with it. */
 static bool remove_if_dead(int dir, const char *name)
 {
-	char pins[300];
 	size_t length = strlen(name);
+	char other[300];
 
-	if (length > strlen(PINS) && !strcmp(name + length - strlen(PINS), PINS)) {
-		remove_pins_alone(dir, name);
-		return false;
+	for (size_t i = 0; i < BESIDE; i++) {
+		size_t own = length - strlen(beside[i]);
+
+		if (length > strlen(beside[i]) && !strcmp(name + own, beside[i])) {
+			remove_alone(dir, name, own);
+			return false;
+		}
 	}
 	if (!strncmp(name, UNFINISHED, strlen(UNFINISHED))) {
 		if (is_file_name(name + strlen(UNFINISHED)) && is_old(dir, name) &&
@@ -224,8 +230,10 @@ static bool remove_if_dead(int dir, const char *name)
 	}
 	if (!is_file_name(name) || is_locked(dir, name) || unlinkat(dir, name, 0) < 0)
 		return false;
-	snprintf(pins, sizeof pins, "%s" PINS, name);
-	unlinkat(dir, pins, 0);
+	for (size_t i = 0; i < BESIDE; i++) {
+		snprintf(other, sizeof other, "%s%s", name, beside[i]);
+		unlinkat(dir, other, 0);
+	}
 	return true;
 }
 

@@ -109,3 +109,24 @@ struct slab *fake_large(unsigned units)
 	telemetry_map(s);
 	return s;
 }
+
+struct fake_observe fake_observe;
+struct observe observe; /* a step is always due */
+
+void observe_ask(uint64_t request, uint64_t end_ms)
+{
+	fake_observe.request = request;
+	fake_observe.end_ms = end_ms;
+	fake_observe.asked++;
+}
+
+void observe_step(uint64_t now_ms)
+{
+	(void)now_ms;
+	fake_observe.ticks++;
+}
+
+void observe_look(struct observe_report *to)
+{
+	*to = fake_observe.report;
+}

@@ -5,6 +5,7 @@
 /* The writer without the allocator: pools and descriptors that the test sets; no memory of slabs.
  */
 #include "allocator/node.h"
+#include "allocator/observe.h"
 #include "telemetry/publish.h"
 #include "telemetry/ring.h"
 
@@ -25,5 +26,12 @@ void fake_slab_use(struct slab *s, unsigned used);
 void fake_slab_dies(struct slab *s, bool kept);
 
 struct slab *fake_large(unsigned units);
+
+/* What was asked of the allocator last, and what it says of it. */
+extern struct fake_observe {
+	uint64_t request, end_ms;
+	unsigned long asked, ticks;
+	struct observe_report report;
+} fake_observe;
 
 #endif

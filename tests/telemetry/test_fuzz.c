@@ -75,7 +75,7 @@ static bool make_file(void)
 	waitpid(child, &status, 0);
 	DIR *d = opendir(sub);
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && !strstr(e->d_name, ".pins"))
+		if (!strchr(e->d_name, '.'))
 			snprintf(path, sizeof path, "%s/%s", sub, e->d_name);
 	if (d)
 		closedir(d);

@@ -122,6 +122,7 @@ static void read_newest(void)
 static void make_ring(bool pinned)
 {
 	memset(&ring, 0, sizeof ring);
+	ring.pins->touched = pinned;
 	writer = (struct ring_writer){.file = &ring.header,
 				      .history = ring.history,
 				      .pins = ring.pins,

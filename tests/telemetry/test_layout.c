@@ -33,7 +33,7 @@ static void load(const char *dir)
 	DIR *d = opendir(dir);
 
 	while (d && (e = readdir(d))) {
-		if (e->d_name[0] == '.' || strstr(e->d_name, ".pins"))
+		if (strchr(e->d_name, '.'))
 			continue;
 		snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
 		int fd = open(path, O_RDONLY);

@@ -23,7 +23,7 @@ static void find_file(const char *dir)
 	DIR *d = opendir(dir);
 
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && !strstr(e->d_name, ".pins"))
+		if (!strchr(e->d_name, '.'))
 			snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
 	closedir(d);
 }
@@ -158,6 +158,7 @@ static void hostile_pins_do_not_stop(struct reader *r)
 	ticks(ENTRIES);
 	ok(newest(r) > n + ENTRIES / 2, "whatever stands in the pins, the history goes on");
 	memset(pins, 0, RING_PINS * sizeof *pins);
+	pins->touched = 1;
 }
 
 static void reader_sets_its_pin(struct reader *r)
@@ -171,6 +172,22 @@ static void reader_sets_its_pin(struct reader *r)
 	for (unsigned i = 0; i < RING_PINS; i++)
 		clear &= pins[i].entry == 0;
 	ok(clear, "no pin stays set");
+}
+
+/* A reader maps the pins: only then they count. */
+static void untouched_pins_are_empty(struct reader *r)
+{
+	uint64_t n = newest(r), next = n + 1;
+
+	pins->touched = 0;
+	pins[3].entry = next + ENTRIES;
+	ticks(1);
+	ok_equal((long long)newest(r), (long long)next, "pins that nobody touched are not looked at");
+	pins->touched = 1;
+	pins[3].entry = next + 1 + ENTRIES;
+	ticks(1);
+	ok_equal((long long)newest(r), (long long)next + 2, "and touched they are");
+	pins[3].entry = 0;
 }
 
 static void file_is_cut(struct reader *r)
@@ -211,6 +228,7 @@ int main(void)
 	pin_is_honoured(r);
 	hostile_pins_do_not_stop(r);
 	reader_sets_its_pin(r);
+	untouched_pins_are_empty(r);
 	file_is_cut(r);
 	reader_close(r);
 	int status = tap_end();

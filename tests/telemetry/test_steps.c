@@ -30,7 +30,7 @@ static bool find_file(void)
 
 	*path = 0;
 	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.' && !strstr(e->d_name, ".pins"))
+		if (!strchr(e->d_name, '.'))
 			snprintf(path, sizeof path, "%s/%s", sub, e->d_name);
 	if (d)
 		closedir(d);

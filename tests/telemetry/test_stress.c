@@ -102,6 +102,7 @@ static void stress_ring(uint64_t writes)
 {
 	pthread_t w, t[READERS];
 
+	pins->touched = 1;
 	writer = (struct ring_writer){.file = &header,
 				      .history = history,
 				      .pins = pins,
