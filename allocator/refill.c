@@ -84,15 +84,20 @@ static uintptr_t take_fresh(struct heap *h, struct slab *s, unsigned *n)
 
 /*
  * The bin has just given its last block: what was freed here meanwhile fills it again, so that
- * the next malloc finds it full.  A refill of step 1.
+ * the next malloc finds it full.  A refill of step 1.  A slab's first page is threaded as the few
+ * blocks that are used of it go round: the longer the list, the rarer this.
  */
 void bin_top_up(struct heap *h, struct slab *s)
 {
 	unsigned n = 0, used = slab_used(s);
-	uintptr_t first = slab_take_free(s, &n);
+	uintptr_t first = 0;
 
-	if (!first)
+	if (link_is_end(s->free))
 		return;
+	if ((size_t)s->extended * s->size < GRANULE && s->size < GRANULE / SHY_BLOCKS)
+		first = take_fresh(h, s, &n);
+	if (!first)
+		first = slab_take_free(s, &n);
 	h->bin[s->cls] = first;
 	heap_set_cached(h, s, n);
 	set_look(s, used + n, n);

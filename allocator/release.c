@@ -9,6 +9,7 @@
  */
 
 #define PATIENCE_MAX 10
+#define IDLE_CHURN   2 /* slabs of a class that came and went, before an empty one is kept */
 #define ADOPT_MAX    4 /* slabs of a class that a heap adopts without allocating from it */
 
 bool slab_set_idle(struct slab *s)
@@ -81,7 +82,7 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 		cached = slab_list_length(s, h->bin[s->cls]);
 	unsigned out = used > cached + remote ? used - cached - remote : 0;
 
-	if (out == 0 && (!current || !slab_set_idle(s))) {
+	if (out == 0 && (!current || c->churn < IDLE_CHURN || !slab_set_idle(s))) {
 		slab_leave(h, s);
 		return;
 	}

@@ -259,6 +259,31 @@ static void moved_thread_gets_nothing_of_the_old_node(const void *arg)
 	}
 }
 
+static long slabs_of(enum counter c)
+{
+	return count_of(0, c);
+}
+
+/* 2,000 objects, some freed, 2,000 more, all freed, without a call after it: no slab is left. */
+static void everything_goes_back(const void *arg)
+{
+	(void)arg;
+	fake_machine(1, 64);
+	machine_boot("NUMASLAB_RETAIN=0");
+	for (size_t size = 4; size <= 8192; size *= 4) {
+		take_many(block, 2000, size);
+		free_many(block, 0, 1996, 2);
+		free_many(block, 1, 1000, 2);
+		take_many(block + 2000, 2000, size);
+		free_many(block, 0, 4000, 1);
+		CHECK(slabs_of(COUNT_active) + slabs_of(COUNT_partial) + slabs_of(COUNT_full) == 0,
+		      "size %zu: %ld active, %ld partial, %ld full", size, slabs_of(COUNT_active),
+		      slabs_of(COUNT_partial), slabs_of(COUNT_full));
+		CHECK((size_t)mem.held <= RETAIN_FLOOR);
+		audit(NULL, true);
+	}
+}
+
 #define scenario(name)                                                                             \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -270,7 +295,7 @@ scenario(step_own) scenario(step_node_partial) scenario(step_node_new)
     scenario(step_node_new_reclaims) scenario(step_any_partial) scenario(step_any_new)
 	scenario(thisnode) scenario(thisnode_reaches_the_tunnel_s_end)
 	    scenario(exhaustion_and_recovery) scenario(a_full_node_is_not_asked_each_time)
-		scenario(moved_thread_gets_nothing_of_the_old_node)
+		scenario(moved_thread_gets_nothing_of_the_old_node) scenario(everything_goes_back)
 
 		    static const struct CMUnitTest tests[] = {
 			cmocka_unit_test(test_step_own),
@@ -284,6 +309,7 @@ scenario(step_own) scenario(step_node_partial) scenario(step_node_new)
 			cmocka_unit_test(test_exhaustion_and_recovery),
 			cmocka_unit_test(test_a_full_node_is_not_asked_each_time),
 			cmocka_unit_test(test_moved_thread_gets_nothing_of_the_old_node),
+			cmocka_unit_test(test_everything_goes_back),
 };
 
 TAP_MAIN(tests)
