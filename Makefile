@@ -19,7 +19,8 @@ endif
 all: ## build the library and the command
 
 # have HEADER: yes if the compiler finds it
-have = $(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -o /dev/null - 2>/dev/null && echo yes)
+hash := \#
+have = $(shell echo '$(hash)include <$(1)>' | $(CC) $(CFLAGS) -E -o /dev/null - 2>/dev/null && echo yes)
 # A build that cannot succeed says in one line what to install.  (These targets set up what they
 # need themselves, or need nothing.)
 ifneq ($(filter-out help clean uninstall demo check check-fresh lint,$(or $(MAKECMDGOALS),all)),)
