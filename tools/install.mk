@@ -1,7 +1,8 @@
-# make install / uninstall, with PREFIX, LIBDIR, MANDIR, BASHDIR and DESTDIR.
+# make install / uninstall, with PREFIX, LIBDIR, MANDIR, BASHDIR, DOCDIR and DESTDIR.
 .PHONY: install uninstall
 
 INSTALL ?= install
+DOCDIR  ?= $(PREFIX)/share/doc/numaslab
 LIBRARY := $(BUILD)/libnumaslab.so
 PAGES    = $(wildcard tools/man/*.1 tools/man/*.5) $(BUILD)/man/libnumaslab.7
 D_LIB    = $(DESTDIR)$(LIBDIR)
@@ -17,10 +18,14 @@ install: all ## install under PREFIX (/usr/local), or below DESTDIR for a packag
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 		tools/numaslab.pc.in >$(D_LIB)/pkgconfig/numaslab.pc
 	$(INSTALL) -m 644 tools/completion.bash $(DESTDIR)$(BASHDIR)/numaslab
+	$(INSTALL) -D -m 644 README.md $(DESTDIR)$(DOCDIR)/README.md
+	$(INSTALL) -D -m 644 preload/examples/nodes.c $(DESTDIR)$(DOCDIR)/examples/nodes.c
 	$(foreach p,$(PAGES),$(INSTALL) -D -m 644 $(p) $(call page_dir,$(p))/$(notdir $(p)) &&) true
 
 uninstall: ## remove what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/numaslab $(DESTDIR)$(PREFIX)/include/numaslab.h
 	rm -f $(D_LIB)/libnumaslab.so $(D_LIB)/libnumaslab.so.* $(D_LIB)/pkgconfig/numaslab.pc
 	rm -f $(DESTDIR)$(BASHDIR)/numaslab
+	rm -f $(DESTDIR)$(DOCDIR)/README.md $(DESTDIR)$(DOCDIR)/examples/nodes.c
+	-rmdir $(DESTDIR)$(DOCDIR)/examples $(DESTDIR)$(DOCDIR) 2>/dev/null
 	rm -f $(foreach p,$(PAGES),$(call page_dir,$(p))/$(notdir $(p)))

@@ -12,7 +12,7 @@ try make -s install BUILD="$build" DESTDIR="$root" PREFIX=$prefix
 result "$status" "make install" "$err" "$out"
 for file in bin/numaslab lib/libnumaslab.so include/numaslab.h lib/pkgconfig/numaslab.pc \
 	share/man/man1/numaslab.1 share/man/man1/numaslab-run.1 share/man/man1/numaslab-doctor.1 \
-	share/man/man7/libnumaslab.7 share/bash-completion/completions/numaslab; do
+	share/man/man7/libnumaslab.7 share/bash-completion/completions/numaslab share/doc/numaslab/examples/nodes.c; do
 	[ -s "$root$prefix/$file" ]
 	result $? "installed: $file"
 done
@@ -22,6 +22,23 @@ soname=$(readelf -d "$root$prefix/lib/libnumaslab.so" | sed -n 's/.*(SONAME).*\[
 [ -n "$soname" ] && [ -e "$root$prefix/lib/$soname" ]
 result $? "the soname is a link to the library" "soname: $soname"
 
+# Versions: the API has one; the functions of libc have none, or a program's malloc@GLIBC would not
+# be ours.  Nothing else is visible.
+readelf -W --dyn-syms "$root$prefix/lib/libnumaslab.so" | awk '$7 != "UND" && $5 != "LOCAL" { print $8 }' |
+	grep -vE '^$|^Name$' | sort >"$scratch/symbols"
+sort >"$scratch/wanted" <<-EOF
+	$(printf '%s\n' malloc calloc realloc reallocarray free cfree posix_memalign aligned_alloc memalign \
+		valloc pvalloc malloc_usable_size malloc_trim mallopt mallinfo mallinfo2 malloc_stats malloc_info \
+		dlopen mprotect mlock mlock2 mbind prctl NUMASLAB_0.1)
+	$(printf '%s@@NUMASLAB_0.1\n' numaslab_malloc_node numaslab_node_of numaslab_stats numaslab_set_cpu)
+EOF
+try diff "$scratch/wanted" "$scratch/symbols"
+expect "symbols and their versions" 0 none ''
+try env LD_PRELOAD="$root$prefix/lib/libnumaslab.so" LD_DEBUG=bindings LD_DEBUG_OUTPUT="$scratch/bindings" true
+cat "$scratch"/bindings.* | grep -E 'to [^ ]*libnumaslab.* symbol .(malloc|free|calloc). .GLIBC' >"$scratch/bound"
+grep -q 'file .*libc\.so.* to .*libnumaslab' "$scratch/bound"
+result $? "the unversioned malloc answers for malloc@GLIBC" "$(head -n 3 "$scratch/bound")"
+
 if command -v pkg-config >/dev/null; then
 	export PKG_CONFIG_PATH=$root$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
 	printf '#include <numaslab.h>\nint main(void) { return numaslab_stats == 0; }\n' >"$scratch/api.c"
@@ -29,6 +46,20 @@ if command -v pkg-config >/dev/null; then
 	expect "a program builds with numaslab.pc" 0 none ''
 	try env LD_LIBRARY_PATH="$root$prefix/lib" "$scratch/api"
 	expect "and has the API at run time" 0 none ''
+	nodes=$root$prefix/share/doc/numaslab/examples/nodes.c
+	try sh -c '${CC:-cc} -Wall -Werror "$1" -o "$2" $(pkg-config --cflags numaslab)' - "$nodes" "$scratch/nodes"
+	expect "the example builds against the installed tree" 0 none ''
+	try "$scratch/nodes"
+	expect "the example runs without the library" 0 out '^without libnumaslab.so: plain malloc'
+	try "$root$prefix/bin/numaslab" run --set 'TOPOLOGY=0:1G@0;3:1G@1' -- "$scratch/nodes"
+	expect "the same binary runs with it: its records are on their node" 0 out '^node 3: 10000 of 10000 records on it$'
+	expect "and its counters are read" 0 out '^node 3: [1-9][0-9]* slabs hold [1-9][0-9]* KiB; refills: own'
+	try sh -c '${CC:-cc} "$1" -o "$2" $(pkg-config --cflags --libs numaslab)' - "$nodes" "$scratch/linked"
+	expect "the example builds, linked to the library" 0 none ''
+	try env LD_LIBRARY_PATH="$root$prefix/lib" "$scratch/linked"
+	expect "linked, it has the library without being preloaded" 0 out '^node [0-9]+: 10000 of 10000 records on it$'
+	try readelf -W --version-info "$scratch/linked"
+	result $(grep -q 'Name: NUMASLAB_0.1' <<<"$out"; echo $?) "linked, it asks for the version of the API" "$out"
 	try pkg-config --modversion numaslab
 	expect "numaslab.pc has the version of the command" 0 out "^$("$root$prefix/bin/numaslab" --version | cut -d' ' -f2)$"
 else
