@@ -28,12 +28,15 @@ $(BENCH_BUILD)/measure: $(addprefix $(BENCH_DIR)/,measure.c bench.h)
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -static -o $@ $(filter %.c,$^)
 
-.PHONY: bench bench-t3 bench-count
-bench: $(BENCH_BINS) ## time and memory against other allocators (BENCH="--rows REGEX --rounds N")
-	$(BENCH_DIR)/bench --build $(BUILD) $(BENCH)
+# What the targets below run: the programs, the command and the library.
+BENCH_NEEDS := $(BENCH_BINS) $(BUILD)/numaslab $(BUILD)/libnumaslab.so
 
-bench-t3: $(BENCH_BINS) ## fragmentation against other allocators
+.PHONY: bench bench-t3 bench-count
+bench: $(BENCH_NEEDS) ## time and memory against other allocators (BENCH="--rows REGEX --rounds N"; BASE=old.json judges)
+	$(BENCH_DIR)/bench --build $(BUILD) $(if $(BASE),--base $(BASE)) $(BENCH)
+
+bench-t3: $(BENCH_NEEDS) ## fragmentation against other allocators
 	$(BENCH_DIR)/bench --build $(BUILD) --only t3 $(BENCH)
 
-bench-count: $(BENCH_BINS) ## instructions of malloc and free against other allocators
+bench-count: $(BENCH_NEEDS) ## instructions of malloc and free against other allocators
 	$(BENCH_DIR)/bench --build $(BUILD) --only count $(BENCH)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * measure [-p PRELOAD] [-n TIMES] [-o FILE] -- CMD...
+ * measure [-n TIMES] [-o FILE] -- CMD...
  *
  * Runs CMD, TIMES times one after the other, and writes to FILE (standard error)
- *   wall=S each=S user=S sys=S rss=KIB faults=N status=N
- * seconds for all of them; each is the median run's; rss is the largest resident set of one process
- * of the tree. PRELOAD is set for CMD alone: this program is static and small, because the kernel
- * counts the resident set that a process had before exec as well.  Exits as CMD did (128 + signal).
+ *   wall=S total=S cpu=S user=S sys=S rss=KIB faults=N status=N
+ * wall is the median run's, cpu the mean's, total, user and sys of all of them, in seconds; rss is
+ * the largest resident set of one process of the tree.  This program is static and small, because
+ * the kernel counts the resident set that a process had before exec as well, and untouched by
+ * LD_PRELOAD, which CMD inherits.  Exits as CMD did (128 + signal).
  */
 #include <signal.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static int status_code(int status)
 }
 
 /* Stops at the first run that fails. */
-static int command_run(char **argv, const char *preload)
+static int command_run(char **argv)
 {
 	int status;
 	pid_t pid = fork();
@@ -34,8 +35,6 @@ static int command_run(char **argv, const char *preload)
 	}
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (preload)
-			setenv("LD_PRELOAD", preload, 1);
 		execvp(argv[0], argv);
 		perror(argv[0]);
 		_exit(127);
@@ -61,16 +60,14 @@ enum { TIMES_MAX = 10000 };
 
 int main(int argc, char **argv)
 {
-	const char *preload = NULL, *file = NULL;
+	const char *file = NULL;
 	static uint64_t each[TIMES_MAX];
 	int times = 1, done = 0, code = 0, opt;
 	struct rusage use;
 	FILE *out = stderr;
 
-	while ((opt = getopt(argc, argv, "+p:n:o:")) != -1) {
-		if (opt == 'p')
-			preload = optarg;
-		else if (opt == 'n')
+	while ((opt = getopt(argc, argv, "+n:o:")) != -1) {
+		if (opt == 'n')
 			times = atoi(optarg);
 		else if (opt == 'o')
 			file = optarg;
@@ -78,18 +75,18 @@ int main(int argc, char **argv)
 			return 125;
 	}
 	if (optind >= argc || times < 1 || times > TIMES_MAX) {
-		fputs("usage: measure [-p PRELOAD] [-n TIMES] [-o FILE] -- CMD...\n", stderr);
+		fputs("usage: measure [-n TIMES] [-o FILE] -- CMD...\n", stderr);
 		return 125;
 	}
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 
 	while (done < times && !code) {
 		each[done] = clock_ns(CLOCK_MONOTONIC);
-		code = command_run(argv + optind, preload);
+		code = command_run(argv + optind);
 		each[done] = clock_ns(CLOCK_MONOTONIC) - each[done];
 		done++;
 	}
-	double wall = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
+	double total = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
 
 	qsort(each, (size_t)done, sizeof(*each), ns_compare);
 	getrusage(RUSAGE_CHILDREN, &use);
@@ -97,8 +94,11 @@ int main(int argc, char **argv)
 		perror(file);
 		return 125;
 	}
-	fprintf(out, "wall=%.6f each=%.7f user=%.6f sys=%.6f rss=%ld faults=%ld status=%d\n", wall,
-		(double)each[done / 2] / 1e9, seconds(use.ru_utime), seconds(use.ru_stime),
-		use.ru_maxrss, use.ru_minflt, code);
+	double user = seconds(use.ru_utime), sys = seconds(use.ru_stime);
+
+	fprintf(out,
+		"wall=%.7f total=%.6f cpu=%.7f user=%.6f sys=%.6f rss=%ld faults=%ld status=%d\n",
+		(double)each[done / 2] / 1e9, total, (user + sys) / done, user, sys, use.ru_maxrss,
+		use.ru_minflt, code);
 	return code;
 }

@@ -3,6 +3,8 @@
 import math
 from statistics import median
 
+import compared
+
 OWN = "numaslab"
 BUDGETS = {"malloc16": 18, "free16": 20}  # instructions on one node
 T3_TARGETS = {"take": 96.0, "half": 54.8, "again": 96.0}
@@ -27,7 +29,8 @@ def table(head, lines):
 
 
 def medians(row, key):
-    return {a: median(s[key] for s in samples) for a, samples in row["samples"].items() if samples}
+    return {a: median(s[key] for s in samples) for a, samples in row["samples"].items()
+            if samples and a != "control"}
 
 
 def spread(result):
@@ -63,28 +66,63 @@ def scale_of(kind):
 UNIT = {"micro": "ns per operation", "real": "ms", "start": "us"}
 
 
+def told(ratio, interval):
+    """A ratio; behind ~ where its 95 % interval holds 1."""
+    if ratio is None or not interval or None in interval:
+        return number(ratio, 2)
+    return ("~" if interval[0] <= 0 <= interval[1] else "") + number(ratio, 2)
+
+
+def own_ratio(result, name, figure, peer):
+    """Ratio of numaslab over glibc (peer "glibc") or a peer, with the interval that compare found."""
+    row = result["rows"][name]
+    ratio_ = ratio(row, figure, OWN, peer)
+    document = result["comparisons"][name]
+    if ratio_ is None or document["after"]["name"] != OWN:
+        return ratio_, None
+    found = compared.metric(document, row["figures"][figure][0],
+                            None if peer == document["before"]["name"] else peer)
+    return ratio_, found and found["interval"]
+
+
+def row_text(result, name):
+    """One line about a row just run."""
+    if result["base"]:
+        return judged_text(result, name)
+    row = prepare(result)["rows"][name]
+    values, scale = medians(row, row["metric"]), scale_of(row["kind"])
+    out = [f"{a} {number(values[a] * scale)}" for a in result["allocators"] if a in values]
+    best = best_peer(values)
+    for peer in [p for p in ("glibc", best) if p in values and OWN in values]:
+        out.append(f"{told(*own_ratio(result, name, row['metric'], peer))} of {peer}")
+    return f"{UNIT[row['kind']]}: " + ", ".join(out)
+
+
 def time_table(result, kind):
     names = list(result["allocators"])
     own, lines, per_glibc, per_best = OWN in names, [], {a: [] for a in names}, []
     for name, row in result["rows"].items():
         if row["kind"] != kind:
             continue
-        values = medians(row, row["metric"])
+        key = row["metric"]
+        values = medians(row, key)
         best = best_peer(values)
         line = [name] + [number(values.get(a) and values[a] * scale_of(kind)) for a in names]
         for a in names:
-            per_glibc[a].append(ratio(row, row["metric"], a, "glibc"))
+            per_glibc[a].append(ratio(row, key, a, "glibc"))
         if own:
-            per_best.append(ratio(row, row["metric"], OWN, best))
-            line += [number(ratio(row, row["metric"], OWN, "glibc"), 2), number(per_best[-1], 2)]
-        lines.append(line + [best or "-"])
+            per_best.append(ratio(row, key, OWN, best))
+            line += [told(*own_ratio(result, name, key, "glibc")),
+                     told(*own_ratio(result, name, key, best))]
+        lines.append(line + [best or "-", number(ratio(row, key, "control",
+                                                       result["comparisons"][name]["before"]["name"]), 2)])
     if not lines:
         return ""
     mean = ["*geometric mean over glibc*"] + [number(geomean(per_glibc[a]), 2) for a in names]
     if own:
         mean += [number(geomean(per_glibc[OWN]), 2), number(geomean(per_best), 2)]
-    head = [UNIT[kind]] + names + (["over glibc", "over best peer"] if own else []) + ["best peer"]
-    return table(head, lines + [mean + [""]])
+    head = [UNIT[kind]] + names + (["over glibc", "over best peer"] if own else [])
+    return table(head + ["best peer", "control"], lines + [mean + ["", ""]])
 
 
 def threads_table(result):
@@ -130,7 +168,7 @@ def misses(result):
         values, rss = medians(row, row["metric"]), medians(row, "rss")
         if OWN not in values:
             continue
-        if row["kind"] == "start":
+        if row["kind"] == "start" and "glibc" in values:
             more = (values[OWN] - values["glibc"]) * 1e6
             if more > 150 or rss[OWN] - rss["glibc"] > 1024:
                 out.append(f"start-up costs {more:.0f} us (150) and "
@@ -223,11 +261,83 @@ def count_misses(result):
             for op, budget in BUDGETS.items() if op in own and own[op]["lib"] > budget]
 
 
+VERDICTS = ("FAIL", "NOISY", "INCONCLUSIVE", "PASS", "ERROR")
+
+
+def judged_rows(result, name):
+    """compare's figures of a row's time and memory against the base."""
+    row = result["rows"][name]
+    document = result["comparisons"][name]
+    for key in (row["metric"], "rss"):
+        found = compared.metric(document, row["figures"][key][0])
+        if found and found.get("verdict"):
+            yield key, found
+
+
+def percent(share):
+    return "-" if share is None else f"{100 * share:+.1f} %"
+
+
+def judged_text(result, name):
+    document = result["comparisons"][name]
+    return f"{document['verdict']}: " + ", ".join(
+        f"{'memory' if key == 'rss' else 'time'} {percent(m['change'])}"
+        for key, m in judged_rows(result, name))
+
+
+def judged_table(result):
+    lines = []
+    for name, row in result["rows"].items():
+        for key, m in judged_rows(result, name):
+            scale = row["figures"][key][1]
+            scale *= 1 / 1024 if key == "rss" else scale_of(row["kind"])
+            unit = "MiB" if key == "rss" else UNIT[row["kind"]].split()[0]
+            control = m["control"]
+            lines.append([f"{name}, {unit}"] + [number(m[side]["median"] * scale)
+                                                for side in ("before", "after")]
+                         + [percent(m["change"]), " .. ".join(map(percent, m["interval"])),
+                            percent(control["change"]) if control else "-", m["verdict"]])
+    head = ["numaslab", "base", "now", "change", "95 % interval", "glibc, then and now", "verdict"]
+    return table(head, lines)
+
+
+def status(result):
+    """The exit status of numaslab compare for all rows together; 0 where nothing was judged."""
+    verdicts = {d["verdict"] for d in result["comparisons"].values() if result["base"]}
+    if verdicts & {"FAIL", "ERROR"}:
+        return 7 if "FAIL" not in verdicts else 1
+    return 6 if verdicts & {"NOISY", "INCONCLUSIVE"} else 0
+
+
+def judged(result):
+    verdicts = [d["verdict"] for d in result["comparisons"].values()]
+    count = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
+    return [f"### Against {result['base']}: {count}\n", judged_table(result),
+            "".join(f"- {d['problem']['what']}\n" for d in result["comparisons"].values()
+                    if d["problem"])]
+
+
+def prepare(result):
+    """Gives each row its samples, from the comparison."""
+    for name, row in result["rows"].items():
+        if "samples" not in row:
+            row["samples"] = compared.samples(row, result["comparisons"][name])
+    return result
+
+
+def plain(result):
+    """Without what prepare() added."""
+    rows = {n: {k: v for k, v in row.items() if k != "samples"} for n, row in result["rows"].items()}
+    return {**result, "rows": rows}
+
+
 def markdown(result):
     m = result["machine"]
-    width = spread(result)
+    width = spread(prepare(result))
     out = [f"{m['cpu']}, {m['cpus']} processors, Linux {m['kernel']}, load {m['load']:.1f}; "
            + ", ".join(f"{a} {v}".strip() for a, v in result["allocators"].items()) + ".\n"]
+    if result["base"]:
+        return "\n".join(out + judged(result))
     if result["rows"]:
         out.append(f"Medians of {result['rounds']} interleaved round{'s' if result['rounds'] > 1 else ''}"
                    + (", a quarter of the work each" if result["quick"] else "")
@@ -235,7 +345,8 @@ def markdown(result):
                       if width is not None else "") + ". "
                    "Processor time for rows of one thread and for programs, wall time for rows "
                    "of several threads (their processor time stands below) and start-up; 'over' columns are "
-                   "medians of the ratios within each round.\n")
+                   "medians of the ratios within each round, behind ~ where their 95 % interval holds "
+                   "1; 'control' is a second glibc over the first.\n")
     titles = {"micro": "Micro", "real": "Real programs", "start": "Start-up (true)"}
     for kind, title in titles.items():
         times = time_table(result, kind)
