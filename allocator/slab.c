@@ -23,7 +23,6 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	uint64_t word = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
 	slab_write(s->cls, (uint8_t)cls);
-	slab_write(s->births, (uint16_t)(s->births + 1));
 	s->size = (uint32_t)class_size(cls);
 	s->units = class_slab_units(cls);
 	s->capacity = (uint16_t)(slab_bytes(s) / s->size);

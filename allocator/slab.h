@@ -127,12 +127,15 @@ inline_ void slab_set_state(struct slab *s, enum span_state state)
 /* Fields that telemetry_map() reads while their owner may be another thread. */
 #define slab_write(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
-/* All units of a slab, or of a span that is or becomes free. */
+/* All units of a slab that is born, or of a span that is or becomes free. */
 inline_ void slab_set_part(struct slab *s, enum unit_part part)
 {
-	for (unsigned i = 0; i < s->units; i++)
+	for (unsigned i = 0; i < s->units; i++) {
 		slab_write(s[i].part,
 			   (uint8_t)(part == UNIT_FIRST && i ? UNIT_INNER + i : (unsigned)part));
+		if (part == UNIT_FIRST)
+			slab_write(s[i].births, (uint16_t)(s[i].births + 1));
+	}
 }
 
 inline_ size_t slab_bytes(const struct slab *s)

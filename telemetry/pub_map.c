@@ -174,17 +174,23 @@ bool map_prepare(struct map_writer *m)
 	return true;
 }
 
-/* Behind the windows there is room to grow, and nothing that anybody else looks for. */
+/* Behind the windows is room to grow; where there is none, all of it is mapped at once. */
 void map_attach(struct map_writer *m, int fd, uint64_t offset, size_t pages)
 {
 	uintptr_t hint = round_down(layout.base + layout.span + HINT_GAP, HINT_GAP);
+	size_t bytes = MAP_STEP;
 
-	m->words = pub_map_part(fd, offset, MAP_STEP, hint);
-	if (m->words && pub_dont_fork(m->words, MAP_STEP) < 0) {
-		pub_unmap(m->words, MAP_STEP);
+	m->words = pub_map_part(fd, offset, bytes, hint);
+	if (m->words && (uintptr_t)m->words != hint) {
+		pub_unmap(m->words, bytes);
+		bytes = pages * MAP_PAGE_BYTES;
+		m->words = pub_map_part(fd, offset, bytes, 0);
+	}
+	if (m->words && pub_dont_fork(m->words, bytes) < 0) {
+		pub_unmap(m->words, bytes);
 		m->words = NULL;
 	}
-	m->mapped = MAP_STEP;
+	m->mapped = bytes;
 	m->pages = pages;
 }
 

@@ -113,6 +113,7 @@ static bool load_classes(struct reader *r, const struct ring_header *h)
 		    class.size > (1u << 30))
 			return false;
 		r->class_size[i] = class.size;
+		r->slab_bytes[i] = class.slab_bytes;
 	}
 	return true;
 }
@@ -166,6 +167,8 @@ static enum reader_result load_tables(struct reader *r, const struct ring_header
 				       (uint64_t)r->info.pools * r->pool_stride,
 				   ENTRIES_MAX, &r->history)))
 			return damaged(why, "its history");
+	if (!reader_load_map(r, h))
+		return damaged(why, "its slab map");
 	return READER_OK;
 }
 

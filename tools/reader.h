@@ -98,6 +98,57 @@ enum reader_result reader_history(struct reader *r, uint64_t after, size_t max,
 				  struct reader_history *h);
 void reader_history_free(struct reader_history *h);
 
+/* --- The slab map (reader_slabs.c). --- */
+
+enum reader_unit_state { /* as enum ring_map_state */
+			 READER_UNIT_FREE,
+			 READER_UNIT_ACTIVE,
+			 READER_UNIT_PARTIAL,
+			 READER_UNIT_FULL,
+			 READER_UNIT_EMPTY,
+			 READER_UNIT_LARGE = 6,
+			 READER_UNIT_STATES
+};
+
+/* A slab, a run of free units of one kind, or a large block. */
+struct reader_unit {
+	uint32_t unit, units; /* from 0, of 64 KiB, in address space from .base on */
+	uint16_t used;	      /* objects; at most as many as the slab has room for */
+	uint16_t generation;  /* of the slab in this place */
+	uint16_t pool;	      /* where it landed; free units: of whose window they are */
+	uint8_t cls;
+	uint8_t state : 7, misplaced : 1;
+};
+
+/* Of a pool: slabs by state, free units by kind, large blocks. */
+struct reader_map_sum {
+	uint64_t state[READER_UNIT_STATES];
+	uint64_t used, misplaced, large_units;
+};
+
+#define READER_UNITS_MAX ((size_t)1 << 22) /* 256 GiB of slabs of one unit */
+
+/*
+ * All slabs by rising address.  Free units that were never used are not among them.  Of a process
+ * at rest it is exact; words caught in a transition, and those of a damaged file, may contradict
+ * their neighbours: they are left out and counted.
+ */
+struct reader_map {
+	bool there; /* false: the process has none (an older library, no room for it) */
+	uint64_t base;
+	uint64_t lost;	   /* stretches of 32 MiB that there was no room or memory to map */
+	uint64_t odd;	   /* words, or pages, that were left out */
+	uint64_t left_out; /* beyond READER_UNITS_MAX; they are in the sums */
+	size_t count, room;
+	struct reader_unit *unit; /* [count] */
+	unsigned pools;
+	struct reader_map_sum *pool; /* [pools] */
+};
+
+/* As reader_snapshot. */
+enum reader_result reader_map(struct reader *r, struct reader_map *m);
+void reader_map_free(struct reader_map *m);
+
 uint64_t reader_now_ms(void);
 
 /* 1 - used/held in bytes, 0 when nothing is held; large blocks: 0. */

@@ -39,8 +39,7 @@ void reader_guard_init(void)
 		sigaction(SIGBUS, &action, NULL);
 }
 
-/* Calls read(r, data); false: it touched a page that the file no longer has. */
-static bool guarded(void (*read)(struct reader *r, void *data), struct reader *r, void *data)
+bool reader_guarded(void (*read)(struct reader *r, void *data), struct reader *r, void *data)
 {
 	if (sigsetjmp(guard_jump, 0)) {
 		guard_set = 0;
@@ -176,7 +175,7 @@ enum reader_result reader_snapshot(struct reader *r, struct reader_snapshot *s)
 		return READER_FAILED;
 	s->live = reader_is_live(r);
 	s->now_ms = reader_now_ms();
-	return guarded(load_live, r, s) ? READER_OK : READER_DAMAGED;
+	return reader_guarded(load_live, r, s) ? READER_OK : READER_DAMAGED;
 }
 
 void reader_snapshot_free(struct reader_snapshot *s)
@@ -301,7 +300,7 @@ enum reader_result reader_history(struct reader *r, uint64_t after, size_t max,
 	if (r->history.count == 0)
 		return READER_OK;
 	struct history_job job = {after, max, h};
-	return guarded(load_history, r, &job) ? READER_OK : READER_DAMAGED;
+	return reader_guarded(load_history, r, &job) ? READER_OK : READER_DAMAGED;
 }
 
 void reader_history_free(struct reader_history *h)

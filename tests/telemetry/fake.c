@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/telemetry/fake.h"
+#include "telemetry/pub.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,41 @@ struct slab *fake_large(unsigned units)
 	fake_add(topology.count, 0, COUNT_used, (int64_t)(units * UNIT_SIZE));
 	telemetry_map(s);
 	return s;
+}
+
+uint64_t fake_map_word(const struct slab *s)
+{
+	struct map_writer *m = atomic_load(&telemetry_words->map);
+	size_t unit = (size_t)(s - (struct slab *)layout.table);
+	uint32_t page = m ? atomic_load(&m->dir[unit / 512]) : 0;
+
+	if (page == 0 || page > m->pages)
+		return 0;
+	return ring_load((uint64_t *)(m->words + (page - 1) * 4096) + unit % 512);
+}
+
+/* In numbers that stand here alone. */
+uint64_t fake_map_truth(const struct slab *s)
+{
+	uint64_t remote = atomic_load(&s->remote), births = (uint64_t)s->births << 48;
+	unsigned window = (unsigned)((size_t)(s - (struct slab *)layout.table) / UNITS);
+
+	if (window == topology.count)
+		return s->part == 2 ? (uint64_t)s->units << 32 | window << 16 | 6 : 0;
+	if (s->part == 0)
+		return births;
+	if (s->part == 1)
+		return births | window << 16 | 4;
+	if (s->part > 2)
+		return births | (uint64_t)(s->part - 3) << 32 | 5;
+	uint64_t used = s->tallied, state = remote >> 48 & 3;
+	if (state == 2)
+		used -= (remote >> 16 & 0xffff) - s->listed;
+	return births | used << 32 | (unsigned)s->node << 16 | (unsigned)s->cls << 8 |
+	       (unsigned)s->misplaced << 3 |
+	       (state == 0   ? 1
+		: state == 1 ? 3
+			     : 2);
 }
 
 struct fake_observe fake_observe;

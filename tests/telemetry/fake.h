@@ -34,4 +34,8 @@ extern struct fake_observe {
 	struct observe_report report;
 } fake_observe;
 
+/* What the map says of a unit, by the writer's own way to it, and what it should say. */
+uint64_t fake_map_word(const struct slab *s);
+uint64_t fake_map_truth(const struct slab *s);
+
 #endif

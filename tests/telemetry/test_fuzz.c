@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader against spoilt files: header, table of contents, tables, ring and names are
+ * The reader against spoilt files: header, table of contents, tables, ring, slab map and names are
  * overwritten at random (the seed is the argument), the file is cut.  Built with the address and
  * undefined behaviour sanitizers.  Whatever opens must give sound snapshots and safe text.
  */
@@ -20,8 +20,9 @@
 
 static char dir[] = "/tmp/numaslab-fuzz-XXXXXX", sub[64], path[600];
 static uint64_t state;
-static unsigned long opened, refused, unsound, unsafe, foreign_result, cut;
+static unsigned long opened, refused, unsound, unsafe, foreign_result, cut, mapped, odd;
 static unsigned long whys[8];
+static uint64_t dir_at, map_at;
 
 static uint64_t draw(void)
 {
@@ -33,24 +34,25 @@ static uint64_t draw(void)
 
 static uint64_t odd_value(void)
 {
-	static const uint64_t odd[] = {0,
-				       1,
-				       2,
-				       7,
-				       8,
-				       63,
-				       64,
-				       255,
-				       4096,
-				       0x7fffffff,
-				       0x80000000,
-				       0xffffffff,
-				       0x7fffffffffffffff,
-				       0x8000000000000000,
-				       UINT64_MAX,
-				       UINT64_MAX - 7};
+	static const uint64_t values[] = {0,
+					  1,
+					  2,
+					  7,
+					  8,
+					  63,
+					  64,
+					  255,
+					  4096,
+					  0x7fffffff,
+					  0x80000000,
+					  0xffffffff,
+					  0x7fffffffffffffff,
+					  0x8000000000000000,
+					  UINT64_MAX,
+					  UINT64_MAX - 7};
 
-	return draw() % 3 ? odd[draw() % (sizeof odd / sizeof *odd)] : draw() >> draw() % 64;
+	return draw() % 3 ? values[draw() % (sizeof values / sizeof *values)]
+			  : draw() >> draw() % 64;
 }
 
 /* A small file with two nodes, some slabs, a full ring. */
@@ -61,12 +63,18 @@ static bool make_file(void)
 	pid_t child = fork();
 
 	if (child == 0) {
-		struct rlimit limit = {300 << 10, 300 << 10};
+		struct rlimit limit = {600 << 10, 600 << 10};
 
 		setrlimit(RLIMIT_FSIZE, &limit);
 		fake_init(2, sub);
 		fake_slab_born(0, 5, 10);
 		fake_slab_born(1, 100, 3);
+		fake_slab_born(1, 120, 3);
+		for (unsigned i = 0; i < 100; i++)
+			fake_slab_born(i % 2, 1 + i, i % 8);
+		fake_slab_dies(fake_slab_born(0, 9, 3), true);
+		fake_large(3);
+		fake_large(4000);
 		fake_add(2, 0, COUNT_used, 5 << 20);
 		for (uint64_t now = 1000; now < 1400; now++)
 			telemetry_tick(now);
@@ -100,6 +108,21 @@ static void check_sound(const struct reader_snapshot *s)
 	}
 }
 
+static void check_map(const struct reader_map *m)
+{
+	uint32_t end = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct reader_unit *u = &m->unit[i];
+
+		unsound += u->unit < end || u->units == 0 || u->unit + u->units < u->unit ||
+			   u->pool >= m->pools || u->state >= READER_UNIT_STATES;
+		end = u->unit + u->units;
+	}
+	mapped += m->there && m->count > 100;
+	odd += m->odd > 0;
+}
+
 static void check_text(char *text)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++)
@@ -125,6 +148,7 @@ static void look(void)
 {
 	static struct reader_snapshot s;
 	struct reader_history h = {0};
+	struct reader_map m = {0};
 	char why[READER_WHY_SIZE];
 	struct reader *r;
 	enum reader_result result = reader_open(&r, path, why);
@@ -144,22 +168,33 @@ static void look(void)
 		check_sound(&s);
 		if (reader_history(r, draw() % 2 ? 0 : draw(), 1 + draw() % 300, &h) != READER_OK)
 			cut++;
+		if (reader_map(r, &m) == READER_OK)
+			check_map(&m);
+		else
+			cut++;
 		show(r, &s, &h);
 	}
+	reader_map_free(&m);
 	reader_history_free(&h);
 	reader_snapshot_free(&s);
 	reader_close(r);
 }
 
-/* Where it hurts: mostly the header and the tables, words and bytes. */
+/* Where it hurts: mostly the header and the tables, or the map; words and bytes. */
 static void spoil(unsigned char *file, size_t size)
 {
 	unsigned n = 1 + draw() % 4;
+	bool places = draw() % 2;
 
 	while (n--) {
 		size_t room = draw() % 4 ? 448 : draw() % 2 ? 8192 : size;
 		size_t width = (size_t)1 << draw() % 4;
 		size_t at = draw() % (room / width) * width;
+		if (places) {
+			size_t from = draw() % 2 ? dir_at : map_at;
+
+			at = from + draw() % (4096 / width) * width;
+		}
 		uint64_t value = odd_value();
 
 		memcpy(file + at, &value, at + width <= size ? width : 0);
@@ -182,8 +217,10 @@ int main(int argc, char **argv)
 	int fd = open(path, O_RDWR);
 	if (pread(fd, good, size, 0) != (ssize_t)size)
 		return 1;
+	memcpy(&dir_at, good + 144 + 24 * 6 + 8, 8);
+	memcpy(&map_at, good + 144 + 24 * 5 + 8, 8);
 	look();
-	ok(opened == 1 && refused == 0, "unspoilt it is read");
+	ok(opened == 1 && refused == 0 && mapped == 1 && odd == 0, "unspoilt it is read");
 	for (unsigned long i = 0; i < runs; i++) {
 		size_t length = draw() % 16 ? size : draw() % size;
 
@@ -197,6 +234,7 @@ int main(int argc, char **argv)
 	   runs, opened, refused);
 	ok(whys[READER_VERSION] > 0, "some for their version (%lu)", whys[READER_VERSION]);
 	ok(foreign_result == 0, "all for the file's fault");
+	ok(mapped > runs / 10 && odd > runs / 20, "%lu maps are read, %lu not whole", mapped, odd);
 	ok(unsound == 0, "what was read is sound");
 	ok(unsafe == 0, "every refusal has a reason, and no text a control character");
 	close(fd);

@@ -83,6 +83,69 @@ static void mirror(void)
 	ok_equal((long long)wrong, 0, "the mirror is exact afterwards");
 }
 
+/* --- The slab map. --- */
+
+static struct slab *slab, *fresh;
+static unsigned used;
+
+static void use_more(void)
+{
+	fake_slab_use(slab, ++used);
+}
+
+/* What may become of a unit while a thread that has let go of it still stores its word. */
+static void live_on(void)
+{
+	fake_slab_dies(slab, used % 2);
+	slab_init(slab, 1 + used % 9, 0);
+	slab_set_part(slab, UNIT_FIRST);
+	used = used * 7 % 300;
+	fake_slab_use(slab, used);
+}
+
+static void map_again(void)
+{
+	telemetry_map(slab);
+}
+
+static void map_fresh(void)
+{
+	telemetry_map(fresh);
+}
+
+static void map_beside(void)
+{
+	telemetry_map(fresh + 1);
+}
+
+static void map(void)
+{
+	unsigned long k = 0, wrong = 0, pages;
+
+	slab = fake_slab_born(0, 5, 1);
+	for (; interleave(map_again, live_on, k); k++)
+		wrong += fake_map_word(slab) != fake_map_truth(slab);
+	ok(k > 20, "a slab dies and is born inside a store, at each of %lu instructions", k);
+	ok_equal((long long)wrong, 0, "the word is of the last one");
+	wrong = 0;
+	for (k = 0; interleave(use_more, live_on, k); k++)
+		/* Half a change is not made by two: only the word counts. */
+		wrong += fake_map_word(slab) != fake_map_truth(slab);
+	ok_equal((long long)wrong, 0, "inside a change, too");
+	wrong = 0;
+	for (k = 0, fresh = pools[0].window.first; k < 31; k++) {
+		fresh += RING_MAP_UNITS;
+		slab_write(fresh[0].part, UNIT_KEPT);
+		slab_write(fresh[1].part, UNIT_KEPT);
+		/* The same stretch is asked for twice: places in a page's giving. */
+		pages = 3 * k;
+		interleave(map_fresh, map_beside, pages);
+		wrong += fake_map_word(&fresh[0]) != fake_map_truth(&fresh[0]) ||
+			 fake_map_word(&fresh[1]) != fake_map_truth(&fresh[1]);
+	}
+	ok_equal((long long)wrong, 0, "two ask for the same page, and both are on it");
+}
+
 /* --- The ring. --- */
 
 static struct {
@@ -203,6 +266,7 @@ int main(void)
 	fake_init(1, sub);
 	telemetry_tick(1000);
 	mirror();
+	map();
 	lap_in_reader(false);
 	lap_in_reader(true);
 	read_in_writer(false);

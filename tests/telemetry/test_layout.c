@@ -69,6 +69,16 @@ static void header(void)
 	ok_equal((long long)u(136, 4), 256, "stride of a pool in an entry at 136");
 	ok_equal((long long)u(384, 8), 1, "head of the ring at 384");
 	ok_equal((long long)u(392, 8), 777000, "last tick at 392");
+	ok_equal((long long)u(336, 8), (long long)40 << 40, "base of the windows at 336");
+	ok_equal((long long)u(344, 8), (long long)3 << 30, "bytes of all windows at 344");
+	ok(u(352, 8) != 0 && u(352, 8) % 4096 == 0, "where the map is mapped at 352");
+	ok(u(360, 8) != 0 && u(360, 8) % 4096 == 0, "where its directory is at 360");
+	ok_equal((long long)u(368, 4), 30, "shift of a window at 368");
+	ok_equal((long long)u(372, 4), 3, "windows at 372");
+	ok_equal((long long)u(408, 8), 0, "request of observation at 408");
+	ok_equal((long long)u(416, 8), 0, "observed bytes at 416");
+	ok_equal((long long)u(424, 4), 0, "way of observation at 424");
+	ok_equal((long long)u(432, 8), 0, "lost pages of the map at 432");
 }
 
 /* Sections are 24 bytes from 144 on: type 4, stride 4, offset 8, count 8. */
@@ -97,7 +107,11 @@ static void sections(void)
 	section(3, 16, 3);
 	section(4, 192, 3 * CLASS_COUNT);
 	section(5, 64 + 3 * 256, 2048);
-	section(6, 8, u(144 + 24 * 5 + 16, 8));
+	section(6, 8, (long long)u(144 + 24 * 5 + 16, 8));
+	section(7, 4, 3 * 16384 / 512);
+	ok(u(144 + 24 * 5 + 16, 8) >= 64 * 512 && u(144 + 24 * 5 + 16, 8) % 512 == 0,
+	   "the map is whole pages of 512 words, at least 64");
+	ok(section_at(6) % 4096 == 0, "on a page of its own");
 	ok(!strcmp((char *)file + section_at(1), "active"), "the first counter is active");
 	ok(!strcmp((char *)file + section_at(1) + 16 * 24, "released"), "the last is released");
 	ok_equal((long long)u(section_at(2) + 5 * 8, 4), 80, "class 5 is 80 bytes");
@@ -123,6 +137,30 @@ static void rows(void)
 	ok_equal((long long)u(pool + 64 + 5 * 8, 8), 10, "history: its used objects");
 }
 
+/* The word of unit n of window w. */
+static uint64_t word(unsigned w, unsigned n)
+{
+	unsigned unit = w * 16384 + n;
+	uint64_t page = u(section_at(7) + unit / 512 * 4, 4);
+
+	return page ? u(section_at(6) + ((page - 1) * 512 + unit % 512) * 8, 8) : 0;
+}
+
+static void words(void)
+{
+	ok(word(1, 0) == 0x0001000a00010501, "map: active, class 5, pool 1, 10 used, born once");
+	ok(word(0, 0) == 0x0001000300007301, "map: a wide slab, class 115, 3 used");
+	ok(word(0, 1) == 0x0001000100000005 && word(0, 7) == 0x0001000700000005,
+	   "map: its inner units lead back to it");
+	ok(word(0, 8) == 0x0001000000000004, "map: empty, memory kept");
+	ok(word(0, 9) == 0x0001000000000000, "map: free, given back, born once");
+	ok(word(0, 10) == 0x0001000200010609, "map: misplaced, on pool 1");
+	ok(word(2, 0) == 0x0000000500020006, "map: a large block of 5 units");
+	ok(word(2, 1) == 0 && word(2, 5) == 0x0000000100020006, "map: the next one behind it");
+	ok(word(0, 11) == 0, "map: nothing behind");
+	ok(word(0, 512) == 0 && u(section_at(7) + 4, 4) == 0, "map: no page where nothing was");
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/numaslab-layout-XXXXXX", sub[64];
@@ -133,12 +171,21 @@ int main(void)
 	fake_init(2, sub);
 	tunables.placement = PLACEMENT_KERNEL;
 	fake_slab_born(1, 5, 10);
+	fake_slab_born(0, CLASS_WIDE_FIRST, 3);
+	fake_slab_dies(fake_slab_born(0, 7, 20), true);
+	fake_slab_dies(fake_slab_born(0, 7, 20), false);
+	struct slab *away = fake_slab_born(0, 6, 2);
+	slab_set_node(away, 1);
+	slab_write(away->misplaced, 1);
+	fake_large(5);
+	fake_large(1);
 	telemetry_tick(777000);
 	load(sub);
 	if (ok(file_size > 4096, "there is a file")) {
 		header();
 		sections();
 		rows();
+		words();
 	}
 	int status = tap_end();
 	fflush(stdout);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGKILL and SIGSTOP at any instruction.  The writer is single-stepped through publishing, a
- * slab's birth and death, and a tick; after each instruction the file as it stands, which is what a
- * kill would leave, must be readable and sound.  Then a reader is single-stepped, and the writer
- * must go on whatever the reader was at.
+ * SIGKILL and SIGSTOP at any instruction.  The writer is single-stepped through publishing, slabs'
+ * births and deaths, a large block, and a tick; after each instruction the file as it stands, which
+ * is what a kill would leave, must be readable and sound.  Then a reader is single-stepped, and the
+ * writer must go on whatever the reader was at.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #define STEPS_MAX 2000000
 
 static char dir[] = "/tmp/numaslab-steps-XXXXXX", sub[64], path[600];
-static unsigned long steps, looks, unreadable, unsound, pieces;
+static unsigned long steps, looks, unreadable, unsound, pieces, strange;
 
 static bool find_file(void)
 {
@@ -46,7 +46,7 @@ static bool is_sound(const struct reader_snapshot *s)
 		for (unsigned cls = 0; cls < s->classes; cls++)
 			used += s->count[i * s->classes + cls].used_bytes;
 		if (used != c->used_bytes || c->counter[COUNT_active] > 2 ||
-		    c->counter[COUNT_used] > c->counter[COUNT_slots])
+		    (s->pool[i].node >= 0 && c->counter[COUNT_used] > c->counter[COUNT_slots]))
 			return false;
 	}
 	return true;
@@ -56,14 +56,40 @@ static bool is_sound(const struct reader_snapshot *s)
 static bool is_whole(const struct reader_point *p, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (p->pool[i].sum.used_bytes != p->pool[i].sum.counter[COUNT_used] * class_size(5))
+		if (p->pool[i].node >= 0 &&
+		    p->pool[i].sum.used_bytes != p->pool[i].sum.counter[COUNT_used] * class_size(5))
 			return false;
 	return true;
+}
+
+/*
+ * What the test's writer can have at most.  Inner words of a slab that is just coming or going may
+ * stand alone for a moment.
+ */
+static bool is_sane_map(const struct reader_map *m)
+{
+	uint64_t slabs = 0, used = 0, large = 0;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const struct reader_unit *u = &m->unit[i];
+		bool slab = u->state != READER_UNIT_LARGE && u->state != READER_UNIT_FREE &&
+			    u->state != READER_UNIT_EMPTY;
+
+		slabs += slab;
+		used += slab ? u->used : 0;
+		large += u->state == READER_UNIT_LARGE;
+		if (slab && (u->pool != 0 || u->generation != 1 || u->misplaced ||
+			     (u->cls != 5 && u->cls != CLASS_WIDE_FIRST)))
+			return false;
+	}
+	return m->there && slabs >= 1 && slabs <= 2 && used >= 10 && used <= 10 + 700 &&
+	       large <= 1 && m->odd <= 7 && m->lost == 0;
 }
 
 static void look(struct reader *r)
 {
 	static struct reader_snapshot s;
+	static struct reader_map m;
 	struct reader_history h = {0};
 
 	looks++;
@@ -71,6 +97,10 @@ static void look(struct reader *r)
 		unreadable++;
 	else
 		unsound += !is_sound(&s);
+	if (reader_map(r, &m) != READER_OK)
+		unreadable++;
+	else
+		strange += !is_sane_map(&m);
 	for (size_t i = 0; i < h.count; i++)
 		pieces += !is_whole(&h.point[i], h.pools);
 	reader_history_free(&h);
@@ -129,6 +159,8 @@ static void be_writer(void)
 	telemetry_tick(1000); /* publishes */
 	raise(SIGSTOP);
 	fake_slab_dies(fake_slab_born(0, 5, 700), true);
+	fake_slab_dies(fake_slab_born(0, CLASS_WIDE_FIRST, 1), false);
+	fake_large(9);
 	telemetry_tick(2000);
 	telemetry_tick(3000);
 	raise(SIGSTOP);
@@ -157,6 +189,14 @@ static void step_writer(void)
 	ok(unreadable == 0, "the file is readable at each instruction");
 	ok(unsound == 0, "conservation holds at each instruction");
 	ok(pieces == 0, "no entry of the history is seen in pieces");
+	ok(strange == 0, "the map shows no slab that there never was");
+	struct reader_map m = {0};
+	reader_map(r, &m);
+	ok(m.odd == 0 && m.pool[0].state[READER_UNIT_ACTIVE] == 1 && m.pool[0].used == 10 &&
+	       m.pool[0].state[READER_UNIT_EMPTY] == 1 && m.pool[0].state[READER_UNIT_FREE] == 8 &&
+	       m.pool[1].large_units == 9,
+	   "at the end the map is exact");
+	reader_map_free(&m);
 	ok(reader_is_live(r), "the stopped writer is alive by its lock");
 	kill(child, SIGKILL);
 	waitpid(child, &status, 0);

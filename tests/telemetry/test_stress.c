@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring under many readers, and the mirror under many writers, built with ThreadSanitizer too
+ * The ring under many readers, the mirror and the slab map under many writers, built with
+ * ThreadSanitizer too
  * (all at the same addresses, so that it sees both sides).
  */
 #include <fcntl.h>
@@ -168,6 +169,119 @@ static void stress_mirror(const char *dir)
 		printf("# wrong %lu times\n", wrong);
 }
 
+/* --- The slab map. --- */
+
+#define UNITS_SHARED 4u
+
+static struct slab *shared[UNITS_SHARED];
+
+/* Blocks are pushed, their links with them, onto slabs that have no memory: the words alone. */
+static void push(struct slab *s)
+{
+	uint64_t w = atomic_load(&s->remote);
+
+	do {
+		if (remote_state(w) != SLAB_LISTED || remote_count(w) >= remote_used(w))
+			return;
+	} while (!atomic_compare_exchange_weak(&s->remote, &w, remote_push(w, 1)));
+	fake_add(0, 5, COUNT_used, -1);
+	telemetry_map(s);
+}
+
+/* Its only owner, which lists it, takes it again, lets it die and be born. */
+static void turn(struct slab *s, unsigned long i)
+{
+	switch (i % 4) {
+	case 0:
+		s->base = 99;
+		s->left = 1;
+		fake_slab_use(s, 100);
+		slab_set_listed(s);
+		fake_add(0, 5, COUNT_partial, 1);
+		telemetry_map(s);
+		break;
+	case 1:
+		slab_set_owned(s);
+		atomic_store(&s->remote, remote_taken(atomic_load(&s->remote)));
+		fake_add(0, 5, COUNT_partial, -1);
+		telemetry_map(s);
+		break;
+	case 2:
+		fake_slab_dies(s, i & 8);
+		break;
+	default:
+		slab_init(s, 5 + i % 3, 0);
+		slab_set_part(s, UNIT_FIRST);
+		fake_slab_use(s, 7);
+	}
+}
+
+static void *change_map(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg;
+
+	for (unsigned long i = 0; i < rounds; i++) {
+		pthread_barrier_wait(&barrier);
+		for (unsigned k = 0; k < UNITS_SHARED; k++) {
+			if (me == k)
+				turn(shared[k], i);
+			else
+				push(shared[k]);
+		}
+		/* A page for each stretch of 32 MiB, asked for by all. */
+		struct slab *far = pools[0].window.first + i % 31 * RING_MAP_UNITS;
+		slab_write(far[1 + me].part, UNIT_KEPT);
+		telemetry_map(&far[1 + me]);
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+/* The walk of a process that begins to publish, beside the changes. */
+static void *walk_map(void *arg)
+{
+	struct map_writer *m = arg;
+
+	for (unsigned long i = 0; i < rounds; i++) {
+		pthread_barrier_wait(&barrier);
+		map_walk(m);
+		pthread_barrier_wait(&barrier);
+	}
+	return NULL;
+}
+
+static void stress_map(void)
+{
+	struct map_writer *m = atomic_load(&telemetry_words->map);
+	pthread_t t[UNITS_SHARED + 1];
+	unsigned long wrong = 0;
+
+	if (!ok(m != NULL, "it has a map"))
+		return;
+	pools[0].window.top = 64;
+	for (unsigned k = 0; k < UNITS_SHARED; k++)
+		shared[k] = fake_slab_born(0, 5, 3);
+	pthread_barrier_destroy(&barrier);
+	pthread_barrier_init(&barrier, NULL, UNITS_SHARED + 2);
+	for (uintptr_t i = 0; i < UNITS_SHARED; i++)
+		pthread_create(&t[i], NULL, change_map, (void *)i);
+	pthread_create(&t[UNITS_SHARED], NULL, walk_map, m);
+	for (unsigned long i = 0; i < rounds; i++) {
+		pthread_barrier_wait(&barrier);
+		pthread_barrier_wait(&barrier);
+		struct slab *far = pools[0].window.first + i % 31 * RING_MAP_UNITS;
+		for (unsigned k = 0; k < UNITS_SHARED; k++)
+			wrong += fake_map_word(shared[k]) != fake_map_truth(shared[k]) ||
+				 fake_map_word(&far[1 + k]) != fake_map_truth(&far[1 + k]);
+	}
+	for (unsigned i = 0; i <= UNITS_SHARED; i++)
+		pthread_join(t[i], NULL);
+	if (!ok(wrong == 0, "after each of %lu races the map is exact", rounds))
+		printf("# wrong %lu times\n", wrong);
+	ok(atomic_load(&m->given) >= 31 && atomic_load(&m->given) <= 31 + 8 * UNITS_SHARED,
+	   "a page for each place (%u for 31)", (unsigned)atomic_load(&m->given));
+}
+
 int main(int argc, char **argv)
 {
 	char dir[] = "/tmp/numaslab-stress-XXXXXX", sub[64];
@@ -178,6 +292,7 @@ int main(int argc, char **argv)
 	stress_ring(argc > 1 ? strtoul(argv[1], NULL, 0) : 200000);
 	rounds = argc > 2 ? strtoul(argv[2], NULL, 0) : 20000;
 	stress_mirror(sub);
+	stress_map();
 	int status = tap_end();
 	fflush(stdout);
 	if (fork() == 0)
