@@ -220,13 +220,14 @@ static void partial_remove(struct pool *p, struct slab *s)
 void pool_list_slab(struct slab *s)
 {
 	struct pool *p = &pools[s->node];
+	unsigned cls = s->cls; /* once listed it may become another's, and anything */
 
 	lock_take(&p->lock);
 	uint64_t word = slab_set_listed(s);
 	if (!remote_is_empty(word)) {
 		partial_add(p, s);
 		lock_release(&p->lock);
-		tally_row(s->node, s->cls, {COUNT_active, -1}, {COUNT_partial, 1});
+		tally_row(p->index, cls, {COUNT_active, -1}, {COUNT_partial, 1});
 		telemetry_map(s);
 		return;
 	}

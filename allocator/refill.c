@@ -174,6 +174,7 @@ static void current_full(struct heap *h, struct class_heap *c)
 	/* Freed into meanwhile: still ours. */
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
 	tally(node, cls, COUNT_used, used);
+	telemetry_map(s);
 	heap_partial_add(h, s);
 }
 
