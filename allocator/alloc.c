@@ -172,6 +172,8 @@ size_t alloc_trim(void)
 		return 0;
 	if (h != &heap_none)
 		heap_trim(h);
+	while (heaps_salvage())
+		;
 	for (unsigned i = 0; i < topology.count; i++) {
 		struct heap *kept = NULL;
 

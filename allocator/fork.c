@@ -7,8 +7,8 @@
 /*
  * All locks are taken before fork, so that the child finds what they guard in one piece.  The
  * forking thread passes its own locks (lock_forking): handlers of other libraries, which may
- * allocate, run between ours.  In the child the other threads' heaps are nobody's for ever: frees
- * into their slabs go the remote way, and no slab is touched.
+ * allocate, run between ours.  In the child the other threads' heaps are marked, and no slab is
+ * touched (salvage.c).
  */
 
 static void lock_all(void)
@@ -37,6 +37,7 @@ static void reset_in_child(void)
 		return;
 	lock_forking = false;
 	alloc_forked = true;
+	heaps_fork_child();
 	meta_fork_child();
 	direct_fork_child();
 	telemetry_fork_child();

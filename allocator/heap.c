@@ -228,8 +228,10 @@ struct heap *heap_acquire(unsigned index)
 		h = &first_heap;
 	else
 		h = meta_alloc(sizeof(struct heap));
-	if (h)
+	if (h) {
 		heap_init(h, index);
+		heap_register(h);
+	}
 	return h;
 }
 

@@ -37,6 +37,8 @@ struct heap {
 	uint64_t remote_out; /* objects not yet in the node's counters */
 	struct heap *next;   /* idle ones of a pool */
 	struct heap *left;   /* the heap this thread gave up last, still to drain */
+	struct heap *every;  /* all heaps (salvage.c) */
+	_Atomic bool orphan; /* fork removed its thread */
 };
 
 extern hidden_ const uint64_t heap_empty_word;
@@ -160,6 +162,11 @@ uintptr_t bin_after(const struct slab *s, uintptr_t block);
 /* Links s behind the heap's partial slabs of its class; takes it off. */
 void heap_partial_add(struct heap *h, struct slab *s);
 void heap_partial_remove(struct heap *h, struct slab *s);
+
+/* A new heap; the child of a fork; one heap without a thread is emptied (false: there is none). */
+void heap_register(struct heap *h);
+void heaps_fork_child(void);
+bool heaps_salvage(void);
 
 /* A heap for node `index` that no thread has: an idle one (it may own slabs), or new. */
 struct heap *heap_acquire(unsigned index);

@@ -350,6 +350,11 @@ noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 		tally(h->index, cls, COUNT_node_partial, 1);
 		return block;
 	}
+	while (unlikely(alloc_forked) && heaps_salvage())
+		if ((block = refill_partial(h, cls, p)) != NULL) {
+			tally(h->index, cls, COUNT_node_partial, 1);
+			return block;
+		}
 	bool alone = topology.count == 1;
 	if ((block = refill_new(h, cls, p, !alone || strict)) != NULL) {
 		tally(h->index, cls, COUNT_node_new, 1);

@@ -182,6 +182,9 @@ static void fork_now(struct thread *t)
 		}
 		for (unsigned i = 0; i < SHARED; i += 3, n++)
 			drop(atomic_exchange(&shared[i], NULL));
+		/* What the removed threads had, wherever they were, is ready for use again. */
+		if (pick(t, 2))
+			malloc_trim(0);
 		for (unsigned i = 0; i < 20000; i++) {
 			struct block *b = take(t);
 
@@ -226,7 +229,7 @@ static void live(struct thread *t, unsigned long rounds)
 		step(t);
 		if (nodes && pick(t, 2000) == 0)
 			must_run_on((int)pick(t, 4));
-		if (t->may_fork && pick(t, 60000) == 0)
+		if (t->may_fork && pick(t, 20000) == 0)
 			fork_now(t);
 		if (pick(t, 200000) == 0)
 			malloc_trim(0);
