@@ -31,3 +31,12 @@ $(TM)/test_fuzz: tests/telemetry/test_fuzz.c $(TM_WRITER) $(TM_READER) $(TM_HEAD
 	$(CC) $(CFLAGS_ALL) -fsanitize=address,undefined -fno-sanitize-recover=undefined $< $(TM_WRITER) $(TM_READER) -pthread -o $@
 
 SUITES += tests/telemetry/test_screen.py
+
+TEST_BINS += $(TM)/test_audit $(TM)/audited
+SUITES    += $(TM)/test_audit
+$(TM)/audited: tests/telemetry/audited.c preload/numaslab.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -O1 -fno-builtin $< -pthread -o $@
+$(TM)/test_audit: tests/telemetry/test_audit.c tests/telemetry/outside.c $(TM_READER) $(TM_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $< tests/telemetry/outside.c $(TM_READER) -pthread -o $@
