@@ -174,6 +174,8 @@ int mem_bring_mask(struct slab *s, uint16_t mask, unsigned want, bool strict)
 
 		if (there >= 0)
 			s->resident |= run;
+		if (there >= 0 && s->resident == UINT16_MAX)
+			huge_filled(s);
 		observe_leave(addr);
 		if (there < 0)
 			return -1;
@@ -221,6 +223,16 @@ static void account_gone(const struct slab *unit, size_t bytes)
 		sim_leave(slab_node(unit), bytes);
 }
 
+/* The large window counts what it cannot know as resident; its pages are the system's affair. */
+static void huge_leave(const struct slab *s)
+{
+	if (layout_window_of(&layout, slab_addr(s)) == topology.count)
+		return;
+	for (unsigned i = 0; i < s->units; i++)
+		if (s[i].resident)
+			huge_leaves(&s[i], s[i].resident == UINT16_MAX);
+}
+
 size_t mem_discard(struct slab *s)
 {
 	size_t bytes = mem_resident(s);
@@ -228,6 +240,7 @@ size_t mem_discard(struct slab *s)
 
 	if (bytes == 0)
 		return 0;
+	huge_leave(s);
 	observe_enter(at, slab_bytes(s));
 	bool gone = mem_give_back(at, slab_bytes(s));
 	for (unsigned i = 0; i < s->units && gone; i++) {
@@ -244,6 +257,8 @@ size_t mem_discard_mask(struct slab *s, uint16_t mask)
 	size_t bytes = 0;
 
 	mask &= s->resident;
+	if (mask)
+		huge_leaves(s, s->resident == UINT16_MAX);
 	observe_enter(at, UNIT_SIZE);
 	while (mask) {
 		unsigned lo = (unsigned)__builtin_ctz(mask);

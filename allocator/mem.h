@@ -73,6 +73,10 @@ int mem_look_again(const void *block);
 /* Bytes of the span that are resident, as we populated them. */
 size_t mem_resident(const struct slab *s);
 
+/* A unit became wholly resident; memory of one is about to go back (huge.c). */
+void huge_filled(const struct slab *unit);
+void huge_leaves(const struct slab *unit, bool was_full);
+
 /* Gives back all of the span (or granules of a one-unit slab); bytes returned to the system. */
 size_t mem_discard(struct slab *s);
 size_t mem_discard_mask(struct slab *s, uint16_t mask);

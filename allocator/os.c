@@ -133,6 +133,11 @@ bool os_no_huge(void *at, size_t bytes)
 	return sys(SYS_madvise, at, bytes, MADV_NOHUGEPAGE, 0, 0, 0) == 0;
 }
 
+bool os_huge(void *at, size_t bytes)
+{
+	return sys(SYS_madvise, at, bytes, MADV_HUGEPAGE, 0, 0, 0) == 0;
+}
+
 int os_set_policy(void *at, size_t bytes, int mode, int node)
 {
 	uint64_t mask[OS_NODE_WORDS] = {0};

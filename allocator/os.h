@@ -53,6 +53,7 @@ bool os_remap_fresh(void *at, size_t bytes);
 bool os_move_range(void *from, void *to, size_t bytes);
 
 bool os_no_huge(void *at, size_t bytes);
+bool os_huge(void *at, size_t bytes);
 
 /* MPOL_* of numaif.h; node < 0: no mask. */
 int os_set_policy(void *at, size_t bytes, int mode, int node);

@@ -69,15 +69,16 @@ struct slab {
 	/* The others' line. */
 	_Atomic uint64_t remote cache_aligned;
 	uint64_t hidden; /* classes >= 1 KiB: free blocks that are on no list (pages given back) */
-	uint32_t head_units;   /* SPAN_INNER, or last of a free span: units back to the first */
-	uint16_t resident;     /* of this unit: a bit for each sixteenth populated by us */
-	uint16_t listed;       /* blocks on the remote list when it was LISTED */
-	uint16_t tallied;      /* used, as the node's counters know it */
-	uint8_t dirty;	       /* SPAN_FREE: may hold data (and memory) */
-	uint8_t misplaced;     /* landed elsewhere than asked, or over two nodes */
-	uint8_t patience;      /* looks in vain: the next is 2^patience frees away */
-	uint8_t idle;	       /* granules counted in mem.idle; 0: not counted */
-	uint8_t moved;	       /* SPAN_LARGE: a mapping or policy of its own */
+	uint32_t head_units; /* SPAN_INNER, or last of a free span: units back to the first */
+	uint16_t resident;   /* of this unit: a bit for each sixteenth populated by us */
+	uint16_t listed;     /* blocks on the remote list when it was LISTED */
+	uint16_t tallied;    /* used, as the node's counters know it */
+	uint8_t dirty;	     /* SPAN_FREE: may hold data (and memory) */
+	uint8_t misplaced;   /* landed elsewhere than asked, or over two nodes */
+	uint8_t patience;    /* looks in vain: the next is 2^patience frees away */
+	uint8_t idle;	     /* granules counted in mem.idle; 0: not counted */
+	uint8_t moved;	     /* SPAN_LARGE: a mapping or policy of its own */
+	_Atomic uint8_t chunk_full, chunk_huge; /* of the first unit of 2 MiB (huge.c) */
 	_Atomic uint64_t *out; /* NUMASLAB_CHECK: a bit for each block that is out */
 	size_t bytes;	       /* SPAN_LARGE: asked, rounded to pages */
 };

@@ -284,6 +284,13 @@ bool os_no_huge(void *at, size_t bytes)
 	return !fails(FAKE_no_huge);
 }
 
+bool os_huge(void *at, size_t bytes)
+{
+	if ((uintptr_t)at % ((size_t)2 << 20) || bytes != (size_t)2 << 20)
+		abort();
+	return !fails(FAKE_huge);
+}
+
 int os_set_policy(void *at, size_t bytes, int mode, int node)
 {
 	size_t page, n = bytes / os_page_size;

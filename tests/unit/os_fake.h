@@ -14,7 +14,7 @@
 /* clang-format off */
 #define FAKE_CALLS(X)                                                                              \
 	X(range_is_free) X(map_at) X(map) X(unmap) X(populate) X(discard) X(remap_fresh)           \
-	X(move_range) X(no_huge) X(set_policy) X(task_policy) X(mems_allowed) X(page_node)         \
+	X(move_range) X(no_huge) X(huge) X(set_policy) X(task_policy) X(mems_allowed) X(page_node)         \
 	X(move_pages) X(getcpu) X(read_file)
 /* clang-format on */
 

@@ -101,8 +101,25 @@ static void resize(unsigned i)
 	fill(i);
 }
 
+/* Whole chunks of 2 MiB are full for a while. */
+static void fill_chunks(void)
+{
+	static char *page[1900];
+	enum { N = sizeof page / sizeof *page };
+
+	run_on(0);
+	for (unsigned i = 0; i < N; i++)
+		if ((page[i] = ns_malloc(4096)) != NULL)
+			memset(page[i], (int)i, 4096);
+	for (unsigned i = 0; i < N; i++) {
+		CHECK(!page[i] || page[i][4095] == (char)i);
+		ns_free(page[i]);
+	}
+}
+
 static void work(unsigned rounds)
 {
+	fill_chunks();
 	for (unsigned k = 0; k < rounds; k++) {
 		unsigned i = pick(k / 300 % 2 ? SLOTS : SLOTS / 4);
 

@@ -135,6 +135,41 @@ static void growth_takes_what_is_kept_behind(const void *arg)
 	audit_all_returned();
 }
 
+/* Slabs: a chunk of 2 MiB may become a huge page once it is full, and never after it was cut. */
+static void full_chunks_may_be_huge(const void *arg)
+{
+	enum { N = 6000 };
+	static void *block[N];
+
+	fake_machine(1, 64);
+	machine_boot(arg);
+	long none = fake.call[FAKE_no_huge].calls;
+	take_many(block, 400, 4096);
+	CHECK(fake.call[FAKE_huge].calls == 0, "a chunk that is not full");
+	take_many(block + 400, N - 400, 4096);
+	long asked = fake.call[FAKE_huge].calls, mapped = fake.call[FAKE_no_huge].calls;
+	if (arg) {
+		CHECK(asked == 0, "%ld, and was told not to", asked);
+		return;
+	}
+	CHECK(asked >= 10 && asked <= 12, "%ld chunks of some 23 MiB", asked);
+	CHECK(mapped > none, "and before they are full they are not");
+	for (unsigned i = 0; i < N; i++)
+		if (i % 16) {
+			ns_free(block[i]);
+			block[i] = NULL;
+		}
+	ns_malloc_trim(0);
+	CHECK(fake.call[FAKE_no_huge].calls == mapped + asked, "%ld of %ld cut",
+	      fake.call[FAKE_no_huge].calls - mapped, asked);
+	take_many(block, 0, 4096);
+	for (unsigned i = 0; i < N; i++)
+		if (!block[i])
+			take_many(block + i, 1, 4096);
+	CHECK(fake.call[FAKE_huge].calls - asked <= 2, "asked again for what was cut");
+	audit(&(struct audit_live){block, N}, true);
+}
+
 #define scenario(name)                                                                             \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -145,12 +180,21 @@ scenario(pairs_cost_no_calls) scenario(another_size_is_not_the_kept_one)
     scenario(no_node_gets_anothers_memory) scenario(a_mixed_span_goes_back)
 	scenario(growth_takes_what_is_kept_behind)
 
-	    static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs_cost_no_calls),
-		cmocka_unit_test(test_another_size_is_not_the_kept_one),
-		cmocka_unit_test(test_no_node_gets_anothers_memory),
-		cmocka_unit_test(test_a_mixed_span_goes_back),
-		cmocka_unit_test(test_growth_takes_what_is_kept_behind),
+	    static void test_full_chunks_may_be_huge(void **state)
+{
+	(void)state;
+	assert_child(full_chunks_may_be_huge, NULL);
+	assert_child(full_chunks_may_be_huge, "NUMASLAB_THP=never");
+	assert_child(full_chunks_may_be_huge, "NUMASLAB_THP=always");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_pairs_cost_no_calls),
+    cmocka_unit_test(test_another_size_is_not_the_kept_one),
+    cmocka_unit_test(test_no_node_gets_anothers_memory),
+    cmocka_unit_test(test_a_mixed_span_goes_back),
+    cmocka_unit_test(test_growth_takes_what_is_kept_behind),
+    cmocka_unit_test(test_full_chunks_may_be_huge),
 };
 
 TAP_MAIN(tests)
