@@ -56,7 +56,7 @@ int main(void)
 	cmp_counters_see(c, getpid());
 	cmp_counters_see(c, 1 << 30); /* a process that is gone */
 	fake_slab_born(0, 5, 400);
-	fake_slab_born(1, 5, 300);
+	struct slab *second = fake_slab_born(1, 5, 300);
 	held = 2.0 * (double)class_slab_units(5) * UNIT_SIZE;
 	fake_add(1, 5, COUNT_own, 7);
 	fake_add(0, 5, COUNT_any_new, 2);
@@ -64,7 +64,7 @@ int main(void)
 	cmp_counters_sample(c);
 	full = 1 - used / held;
 	/* After the peak: less is held, and its fragmentation is another one; refills go on. */
-	fake_slab_dies(1, 5, 300);
+	fake_slab_dies(second, false);
 	fake_add(1, 5, COUNT_own, 5);
 	fake_add(1, 5, COUNT_node_partial, 3);
 	cmp_counters_sample(c);
