@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/compare_counters.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/compare_metrics.h"
 #include "tools/reader.h"
@@ -120,4 +127,27 @@ void cmp_counters_end(struct cmp_counters *c, double *v)
 			reader_close(c->process[i].reader);
 	reader_snapshot_free(&c->snapshot);
 	free(c);
+}
+
+void cmp_counters_forget(pid_t pid, time_t since)
+{
+	const char *own = getenv("NUMASLAB_DIR");
+	char path[64], prefix[64];
+	struct dirent *e;
+	struct stat st;
+	DIR *dir;
+
+	snprintf(path, sizeof path, "/dev/shm/numaslab-%u", (unsigned)geteuid());
+	snprintf(prefix, sizeof prefix, "%" PRIu64 "-%d-", reader_pid_namespace(), (int)pid);
+	dir = opendir(own && *own == '/' ? own : path);
+	while (dir && (e = readdir(dir))) {
+		const char *name = e->d_name + (strncmp(e->d_name, ".new-", 5) ? 0 : 5);
+
+		if (!strncmp(name, prefix, strlen(prefix)) &&
+		    !fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    st.st_uid == geteuid() && st.st_mtime >= since)
+			unlinkat(dirfd(dir), e->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Of one run.  A process publishes after a second or 16 MiB (NUMASLAB_PUBLISH_AFTER_MS), so that
  * short ones are not seen. */
@@ -18,6 +19,10 @@ void cmp_counters_see(struct cmp_counters *c, pid_t pid);
 
 /* Reads what is known of all processes, which is one sample; false if none has published yet. */
 bool cmp_counters_sample(struct cmp_counters *c);
+
+/* Removes the files of a process that did not end by itself but was ended by us: nobody will look
+ * for the reason of its death.  Only those made since `since` (time(2)). */
+void cmp_counters_forget(pid_t pid, time_t since);
 
 /* Reads all a last time and frees; fills v[CMP_M_FRAGMENTATION], when the heaps held most, and
  * v[CMP_M_LADDER_...], of the whole run; leaves them alone if no process has published. */

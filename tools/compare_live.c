@@ -48,26 +48,29 @@ static double median_time(const struct cmp_document *d, enum cmp_side side)
 	return m;
 }
 
-static void show_progress(struct cmp_live *l, size_t goal)
+/* Before each run: which pair, under what, how long a run takes, how long it will be until the next
+ * look.  l->goal 0: warming up. */
+static void show_progress(struct cmp_live *l, const char *who)
 {
 	const struct cmp_document *d = l->doc;
-	size_t pair = d->runs.n[CMP_AFTER];
+	size_t pair = l->pairs;
 	char line[200], times[100] = "", left[40] = "", a[32], b[32];
 
 	if (!l->progress)
 		return;
-	if (pair && d->runs.n[CMP_BEFORE])
-		snprintf(times, sizeof times, ", %.16s %s s, %.16s %s s", l->allocator[0].name,
+	if (pair)
+		snprintf(times, sizeof times, ", %.12s %s s, %.12s %s s", l->allocator[0].name,
 			 cmp_value_text(a, sizeof a, CMP_SECONDS, median_time(d, CMP_BEFORE)),
 			 l->allocator[1].name,
 			 cmp_value_text(b, sizeof b, CMP_SECONDS, median_time(d, CMP_AFTER)));
-	if (pair && goal >= pair)
+	if (pair && l->goal >= pair)
 		snprintf(left, sizeof left, ", %.0f s left",
-			 l->took / (double)pair * (double)(goal - pair));
-	if (goal)
-		snprintf(line, sizeof line, "pair %zu of %zu%s%s", pair + 1, goal, times, left);
+			 l->took / (double)pair * (double)(l->goal - pair));
+	if (l->goal)
+		snprintf(line, sizeof line, "pair %zu of %zu: %.12s%s%s", pair + 1, l->goal, who,
+			 times, left);
 	else
-		snprintf(line, sizeof line, "warming up");
+		snprintf(line, sizeof line, "warming up: %.12s", who);
 	fprintf(stderr, "\r\033[K%.78s", line);
 	fflush(stderr);
 }
@@ -92,8 +95,10 @@ static bool run_side(struct cmp_live *l, enum cmp_side side, struct cmp_sample *
 	int allocator = side == CMP_AFTER ? 1 : side >= CMP_PEER ? 2 + (int)(side - CMP_PEER) : 0;
 	struct cmp_peer *peer = peer_of(l, side);
 	struct cmp_outcome o;
-	bool measured = cmp_run(&l->command, &l->allocator[allocator], s, &o), good;
+	bool measured, good;
 
+	show_progress(l, l->allocator[allocator].name);
+	measured = cmp_run(&l->command, &l->allocator[allocator], s, &o);
 	if (o.interrupted) {
 		l->interrupted = o.interrupted;
 		cmp_outcome_free(&o);
@@ -120,7 +125,6 @@ bool cmp_live_warm(struct cmp_live *l)
 		enum cmp_side side =
 		    at < 2 ? (enum cmp_side)at : (enum cmp_side)(CMP_PEER + at - 2);
 
-		show_progress(l, 0);
 		if (!peer_of(l, side) || !peer_of(l, side)->problem.what[0])
 			run_side(l, side, cmp_runs_next(&l->doc->runs, side));
 	}
@@ -148,7 +152,8 @@ bool cmp_live_pair(struct cmp_live *l, size_t goal)
 	size_t n = cmp_pair_order(runs->n[CMP_AFTER], !l->doc->base, l->doc->peers, order);
 	double began = now();
 
-	show_progress(l, goal);
+	l->pairs = runs->n[CMP_AFTER];
+	l->goal = goal;
 	for (size_t i = 0; i < n && !is_over(l); i++) {
 		struct cmp_peer *peer = peer_of(l, order[i]);
 		struct cmp_sample *s;

@@ -18,7 +18,8 @@ struct cmp_live {
 	int interrupted; /* the signal */
 	unsigned order;	 /* runs so far */
 	double began;
-	double took; /* seconds of all counted runs */
+	double took;	    /* seconds of all counted runs */
+	size_t pairs, goal; /* counted so far; until the next look (0: warming up) */
 };
 
 /* Finds the allocators, examines the command, prepares cgroup and signals.  -1, or the exit status.

@@ -269,6 +269,7 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 	struct run r = {.at = {.pid = -1, .group = -1, .out = -1, .err = -1, .start = -1}};
 
 	struct cmp_watch look = {.nodes = c->nodes};
+	time_t since = time(NULL);
 
 	memset(o, 0, sizeof *o);
 	if (a->is_numaslab)
@@ -279,7 +280,7 @@ bool cmp_run(struct cmp_command *c, const struct cmp_allocator *a, struct cmp_sa
 		look.pss = !c->cgroup.path[0];
 		watch(&r, c, &look, o);
 	}
-	cmp_tree_end(launcher_of(&r), &r.usage);
+	cmp_tree_end(launcher_of(&r), &r.usage, since);
 	cgroup_peak = cmp_cgroup_end(&c->cgroup);
 	cmp_vmstat_read(vm1);
 	drain(r.at.out, &o->out);

@@ -315,9 +315,11 @@ void cmp_rusage_add(struct rusage *sum, const struct rusage *one)
 	sum->ru_nivcsw += one->ru_nivcsw;
 }
 
-int cmp_tree_end(pid_t launcher, struct rusage *sum)
+int cmp_tree_end(pid_t launcher, struct rusage *sum, time_t since)
 {
 	int reaped = 0;
+	pid_t *dead = NULL;
+	size_t dead_n = 0;
 
 	for (;;) {
 		struct process *all;
@@ -327,12 +329,17 @@ int cmp_tree_end(pid_t launcher, struct rusage *sum)
 
 		n = processes_read(&all);
 		left = tree_mark(all, n);
+		dead = realloc(dead, (dead_n + left + 1) * sizeof *dead);
+		if (!dead)
+			abort();
 		for (size_t i = 0; i < n; i++)
-			if (all[i].ours)
+			if (all[i].ours) {
 				kill(all[i].pid, SIGKILL);
+				dead[dead_n++] = all[i].pid;
+			}
 		free(all);
 		if (!left)
-			return reaped;
+			break;
 		/* At least one child is dying; wait for it, then take the others that are done. */
 		pid = wait4(-1, NULL, 0, &usage);
 		for (; pid > 0; pid = wait4(-1, NULL, WNOHANG, &usage)) {
@@ -341,6 +348,10 @@ int cmp_tree_end(pid_t launcher, struct rusage *sum)
 			reaped++;
 		}
 		if (pid < 0 && errno == ECHILD && !reaped)
-			return 0;
+			break;
 	}
+	for (size_t i = 0; i < dead_n; i++)
+		cmp_counters_forget(dead[i], since);
+	free(dead);
+	return reaped;
 }

@@ -38,8 +38,9 @@ void cmp_tree_sample(struct cmp_peak *peak, const struct cmp_watch *watch);
 bool cmp_tree_counters(struct cmp_counters *counters);
 
 /* Kills what is left of the tree, process by process, and reaps it; adds its usage to sum, but for
- * that of `launcher`, which may be among them.  Returns how many had to be reaped. */
-int cmp_tree_end(pid_t launcher, struct rusage *sum);
+ * that of `launcher`, which may be among them.  What they published since `since` goes too. Returns
+ * how many had to be reaped. */
+int cmp_tree_end(pid_t launcher, struct rusage *sum, time_t since);
 
 void cmp_rusage_add(struct rusage *sum, const struct rusage *one);
 

@@ -308,6 +308,28 @@ def sigterm_leaves_nothing():
 
 
 @test
+def what_was_published_goes_with_a_process_that_is_ended():
+    if not shutil.which("perl"):
+        raise Skip("no perl")
+    with tempfile.TemporaryDirectory() as folder:
+        files = os.path.join(folder, "published")
+        os.mkdir(files, 0o700)
+        script = '[ -z "$LD_PRELOAD" ] || exec perl -e \'my @a = map { "x$_" } 1..400000; sleep 1000;\''
+        child = subprocess.Popen([NUMASLAB, "compare", "--", "sh", "-c", script], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 env={**os.environ, "NUMASLAB_DIR": files, "NUMASLAB_PUBLISH_AFTER_MS": "0"})
+        end = time.monotonic() + 60
+        while not os.listdir(files):
+            assert time.monotonic() < end and child.poll() is None, "nothing was published"
+            time.sleep(0.01)
+        other = os.path.join(files, "1-1-1-0")  # somebody else's
+        open(other, "w").close()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == -signal.SIGINT
+        assert os.listdir(files) == ["1-1-1-0"], os.listdir(files)
+
+
+@test
 def killing_compare_ends_the_command():
     with tempfile.TemporaryDirectory() as folder:
         fifo = os.path.join(folder, "f")
@@ -356,7 +378,9 @@ def progress_is_shown_on_a_terminal_and_only_there():
         seen += more
     os.close(leader)
     assert child.wait() == 0
-    assert b"pair 1 of 2" in seen and b"pair 2 of 2" in seen and b"left" in seen, seen
+    assert b"warming up: " + peer().encode() in seen, seen
+    assert b"pair 1 of 2: glibc" in seen and b"pair 2 of 2: " + peer().encode() in seen, seen
+    assert b"left" in seen, seen
     assert seen.endswith(b"\r\x1b[K"), seen[-40:]
     quiet = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True)
     assert quiet.stderr == b"", quiet.stderr
