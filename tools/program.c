@@ -276,7 +276,7 @@ static enum program_kind look_at(const char *path)
 	return access(path, X_OK) ? PROGRAM_DENIED : PROGRAM_GOOD;
 }
 
-/* As execvp: the first that can be run; a forbidden one is remembered. */
+/* As execvp: the first that can be run; a forbidden one is remembered, if it is there at all. */
 static enum program_kind search_path(const char *name, char *out, size_t size)
 {
 	const char *path = getenv("PATH");
@@ -290,7 +290,7 @@ static enum program_kind search_path(const char *name, char *out, size_t size)
 		enum program_kind kind;
 
 		snprintf(try, sizeof try, "%.*s%s%s", len, path, len ? "/" : "", name);
-		kind = look_at(try);
+		kind = access(try, F_OK) ? PROGRAM_ABSENT : look_at(try);
 		if (kind == PROGRAM_GOOD || (kind == PROGRAM_DENIED && worst == PROGRAM_ABSENT))
 			snprintf(out, size, "%s", try);
 		if (kind == PROGRAM_GOOD)

@@ -77,7 +77,7 @@ cat >"$scratch/suite" <<EOF
 	setsid sleep 4321.$$ &
 	echo "ok 1 - \$! is away"
 	[ "\$1" ] && exit
-	LD_PRELOAD=$build/libnumaslab.so python3 -c '
+	LD_PRELOAD=$build/libnumaslab.so /usr/bin/python3 -c '
 import glob, os
 x = [b"x" * (1000 + i % 9) for i in range(60000)]
 print("publish" + "ed" if glob.glob(f"$shm/*-{os.getpid()}-*") else "silent", flush=True)

@@ -148,6 +148,14 @@ expect "--help-tunables of another kind" 2 err 'is man, names or nothing'
 # --- programs that cannot be run, or not be preloaded
 try "$ns" run -- no-such-program-here
 expect "no such command" 127 err "^numaslab run: 'no-such-program-here': no such command in PATH$"
+if [ "$(id -u)" = 0 ] && as_nobody test -x "$ns"; then
+	mkdir "$scratch/closed"
+	chmod 700 "$scratch/closed"
+	try as_nobody env PATH="$scratch/closed:$PATH" "$ns" run -- no-such-program-here
+	expect "a directory of PATH that may not be entered holds nothing" 127 err 'no such command in PATH$'
+else
+	skip "a directory of PATH that may not be entered holds nothing" "this needs root, to become another user"
+fi
 try "$ns" run -- ./no/such/file
 expect "no such file" 127 err "^numaslab run: './no/such/file': no such file$"
 try "$ns" run -- $'\e]0;x\a'
