@@ -58,29 +58,13 @@ class Allocator:
         return f"{self.name}={self.preload}" if self.preload else self.name
 
 
-class Place:
-    """A folder and the processes of this run; leave() takes both away, whatever happened."""
-
-    def __init__(self, build, settings=None):
-        self.build, self.settings = build, settings or {}
-        self.results = os.path.join(build, "bench")
-        os.makedirs(self.results, exist_ok=True)
-        self.clear_stale()
-        self.directory = tempfile.mkdtemp(prefix="run-", dir=self.results)
-        self.lock = os.open(self.directory, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(self.lock, fcntl.LOCK_EX)
-        os.symlink(os.path.join(build, "tests", "bench"), os.path.join(self.directory, "bin"))
-        os.symlink(HERE, os.path.join(self.directory, "bench"))
-        self.processes = []
-        atexit.register(self.leave)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda n, _: sys.exit(128 + n))
-
-    def clear_stale(self):
-        """Folders of runs that were killed: nobody holds their lock."""
-        for name in os.listdir(self.results):
-            path = os.path.join(self.results, name)
-            if not name.startswith("run-"):
+def folder_make(where, prefix):
+    """A folder that we hold the lock of; those of runs that were killed go first, as nobody holds
+    theirs.  None where none can be made."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(where):
+            path = os.path.join(where, name)
+            if not name.startswith(prefix) or os.stat(path).st_uid != os.geteuid():
                 continue
             with contextlib.suppress(OSError):
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -88,11 +72,34 @@ class Place:
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(path, ignore_errors=True)
                 os.close(fd)
+        folder = tempfile.mkdtemp(prefix=prefix, dir=where)
+        fcntl.flock(os.open(folder, os.O_RDONLY | os.O_CLOEXEC), fcntl.LOCK_EX)  # until we end
+        return folder
+    return None
+
+
+class Place:
+    """A folder and the processes of this run; leave() takes both away, whatever happened."""
+
+    def __init__(self, build, settings=None):
+        self.build, self.settings = build, settings or {}
+        self.results = os.path.join(build, "bench")
+        os.makedirs(self.results, exist_ok=True)
+        self.directory = folder_make(self.results, "run-")
+        # Where what is measured publishes: a process that is killed leaves its file.
+        self.published = folder_make("/dev/shm", "numaslab-bench-")
+        os.symlink(os.path.join(build, "tests", "bench"), os.path.join(self.directory, "bin"))
+        os.symlink(HERE, os.path.join(self.directory, "bench"))
+        self.processes = []
+        atexit.register(self.leave)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda n, _: sys.exit(128 + n))
 
     def leave(self):
         for process in list(self.processes):
             self.stop(process)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        for folder in filter(None, (self.directory, self.published)):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def program(self, name):
         return os.path.join(self.build, "tests", "bench", name)
@@ -100,6 +107,8 @@ class Place:
     def environment(self, preload=None, extra=None):
         env = {k: v for k, v in os.environ.items()
                if not k.startswith(("NUMASLAB_", "LD_PRELOAD", "MALLOC_", "GLIBC_TUNABLES"))}
+        if self.published:
+            env["NUMASLAB_DIR"] = self.published
         env.update(self.settings, LC_ALL="C", **(extra or {}))
         if preload:
             env["LD_PRELOAD"] = preload

@@ -51,6 +51,19 @@ FILES = ["compare.json", "compare.md", "compare.xml"]
 
 
 @test
+def recipes_install_what_the_build_needs():
+    """The headers that `make` refuses to go without, and compare's own library."""
+    with open(os.path.join(FOLDER, "../../packages.txt")) as file:
+        build = {line.split("\t")[0] for line in file if line.split("\t")[1:2] == ["build"]}
+    needed = {"gcc", "make"} | {name for name in build if name.startswith(("libnuma", "liburcu", "libcjson"))}
+    assert len(needed) == 5, needed
+    for name in ("github.yml", "gitlab.yml"):
+        with open(os.path.join(FOLDER, name)) as file:
+            words = {word for line in file if "apt-get install" in line for word in line.split()}
+        assert needed <= words, (name, needed - words)
+
+
+@test
 def github_actions():
     job = recipe("github.yml")["jobs"]["compare"]
     [script] = [step["run"] for step in job["steps"] if step.get("name") == "Compare"]
