@@ -36,8 +36,7 @@ static void reset_in_child(void)
 	if (!lock_forking)
 		return;
 	lock_forking = false;
-	alloc_forked = true;
-	heaps_fork_child();
+	alloc_forked |= heaps_fork_child();
 	meta_fork_child();
 	direct_fork_child();
 	telemetry_fork_child();

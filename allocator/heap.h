@@ -163,9 +163,10 @@ uintptr_t bin_after(const struct slab *s, uintptr_t block);
 void heap_partial_add(struct heap *h, struct slab *s);
 void heap_partial_remove(struct heap *h, struct slab *s);
 
-/* A new heap; the child of a fork; one heap without a thread is emptied (false: there is none). */
+/* A new heap; the child of a fork (whether there are heaps without a thread); one of these is
+ * emptied (false: there is none). */
 void heap_register(struct heap *h);
-void heaps_fork_child(void);
+bool heaps_fork_child(void);
 bool heaps_salvage(void);
 
 /* A heap for node `index` that no thread has: an idle one (it may own slabs), or new. */

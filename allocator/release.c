@@ -35,7 +35,12 @@ void slab_set_busy(struct slab *s)
 static void slab_leave(struct heap *h, struct slab *s)
 {
 	struct class_heap *c = &h->cls[s->cls];
+	unsigned hidden = s->hidden ? (unsigned)__builtin_popcountll(s->hidden) : 0;
 
+	/* A block freed twice counts twice, and another one would be lost with the slab. */
+	if (unlikely(!slab_list_is_sound(s, s->extended - slab_used(s) - hidden)) && !alloc_forked)
+		die("double free, or something wrote to a free block, in a slab with nothing out",
+		    (void *)slab_addr(s));
 	if (c->current == s) {
 		h->bin[s->cls] = bin_empty();
 		heap_set_cached(h, s, 0);

@@ -38,7 +38,7 @@ static void set_orphan(struct heap *h, bool is)
 }
 
 /* The only thread of a child: whose heap is neither its own nor idle has no thread any more. */
-void heaps_fork_child(void)
+bool heaps_fork_child(void)
 {
 	unsigned n = 0;
 
@@ -52,6 +52,7 @@ void heaps_fork_child(void)
 	for (struct heap *h = atomic_load(&every); h; h = h->every)
 		n += atomic_load_explicit(&h->orphan, memory_order_relaxed);
 	atomic_store_explicit(&orphans, n, memory_order_relaxed);
+	return n != 0;
 }
 
 /* A block of the slab that was handed out before, by address. */

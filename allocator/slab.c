@@ -162,3 +162,20 @@ unsigned slab_list_length(const struct slab *s, uintptr_t first)
 	}
 	return n;
 }
+
+/* Cycles by Brent's way: a mark that is moved on after 1, 2, 4, ... steps. */
+bool slab_list_is_sound(const struct slab *s, unsigned expect)
+{
+	uintptr_t at = s->free, mark = 0;
+
+	for (unsigned n = 0; n < SLAB_LOOK; n++) {
+		if (!slab_has(s, at))
+			return n == expect && at == slab_end(s);
+		if (at == mark || n == expect)
+			return false;
+		if ((n & (n - 1)) == 0)
+			mark = at;
+		at = link_read((const void *)at);
+	}
+	return true;
+}

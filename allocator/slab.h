@@ -269,6 +269,13 @@ uint64_t slab_set_listed(struct slab *s);
 /* LISTED -> OWNED, under the node lock. */
 void slab_set_owned(struct slab *s);
 
+/*
+ * Whether the slab's own list has `expect` blocks, looked at as far as SLAB_LOOK of them: a block
+ * freed twice is there twice, and what follows it is lost.
+ */
+#define SLAB_LOOK 128u
+bool slab_list_is_sound(const struct slab *s, unsigned expect);
+
 /* Walks a list of s; how many links are sound (all of them, unless memory was overwritten). */
 unsigned slab_list_length(const struct slab *s, uintptr_t first);
 
