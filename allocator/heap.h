@@ -51,6 +51,7 @@ struct thread_state {
 	int32_t sim_cpu; /* numaslab_set_cpu() + 1; 0: the real one */
 	bool keyed;	 /* its end will be told */
 	uint8_t exits;	 /* rounds of thread-specific destructors seen */
+	uint8_t turns;	 /* slow calls of malloc, mod 256 */
 };
 
 extern hidden_ tls_fast struct thread_state thread_state;

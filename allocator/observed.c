@@ -221,6 +221,8 @@ void observe_fork_child(void)
 {
 	lock_reset(&observe_state.lock);
 	observe_put(asked, 0);
+	if (observe_get(request))
+		atomic_store_explicit(&observe.next_ms, 0, memory_order_relaxed);
 	for (unsigned i = 0; i < topology.count; i++)
 		atomic_store(&observed[i].left, atomic_load(&observed[i].entered));
 }

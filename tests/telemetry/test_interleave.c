@@ -254,6 +254,40 @@ static void read_in_writer(bool pinned)
 	ok_equal((long long)pieces, 0, "sees whole entries");
 }
 
+/* Its user cuts the file of pins while the writer is at an entry: it is read by calls alone. */
+static int pins_fd;
+
+static void cut_pins(void)
+{
+	if (ftruncate(pins_fd, 0) < 0)
+		abort();
+}
+
+static void cut_in_writer(void)
+{
+	unsigned long k = 0, pinned = 0;
+	size_t size = sizeof ring.pins;
+
+	make_ring(true);
+	pins_fd = memfd_create("pins", MFD_CLOEXEC);
+	if (ftruncate(pins_fd, (off_t)size) < 0)
+		abort();
+	struct ring_pin *pins = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, pins_fd, 0);
+	writer.pins = pins;
+	do {
+		if (ftruncate(pins_fd, (off_t)size) < 0)
+			abort();
+		pins->touched = 1;
+		pins[9].entry = ring.header.head.entry + 1; /* the slot that is next */
+		uint64_t skipped = ring.header.skipped;
+		interleave(write_entry, cut_pins, k++);
+		pinned += ring.header.skipped > skipped;
+	} while (happened);
+	ok(k > 100, "the file of pins is cut at each of %lu instructions of the writer", k);
+	ok(pinned > 10 && pinned < k, "before or after it was looked at (%lu)", pinned);
+	close(pins_fd);
+}
+
 int main(void)
 {
 	char dir[] = "/tmp/numaslab-inter-XXXXXX", sub[64];
@@ -271,6 +305,7 @@ int main(void)
 	lap_in_reader(true);
 	read_in_writer(false);
 	read_in_writer(true);
+	cut_in_writer();
 	int status = tap_end();
 	fflush(stdout);
 	if (fork() == 0)

@@ -182,7 +182,8 @@ static void untouched_pins_are_empty(struct reader *r)
 	pins->touched = 0;
 	pins[3].entry = next + ENTRIES;
 	ticks(1);
-	ok_equal((long long)newest(r), (long long)next, "pins that nobody touched are not looked at");
+	ok_equal((long long)newest(r), (long long)next,
+		 "pins that nobody touched are not looked at");
 	pins->touched = 1;
 	pins[3].entry = next + 1 + ENTRIES;
 	ticks(1);
