@@ -39,8 +39,12 @@ void *pub_map_private(size_t bytes);
 void *pub_map_part(int fd, uint64_t offset, size_t bytes, uintptr_t hint);
 /* In place; false: something stands behind it, or it is not `from` bytes long. */
 bool pub_map_grow(void *at, size_t from, size_t to);
+/* As pub_map_part, to be read alone. */
+void *pub_map_view(int fd, uint64_t offset, size_t bytes, uintptr_t hint);
 void pub_unmap(void *at, size_t bytes);
 int pub_populate(void *at, size_t bytes);
+/* Of a view: what lies there already is there without a fault. */
+int pub_populate_view(const void *at, size_t bytes);
 int pub_wipe_on_fork(void *at, size_t bytes);
 int pub_dont_fork(void *at, size_t bytes);
 int pub_read_only(void *at, size_t bytes);
@@ -92,8 +96,9 @@ struct map_writer {
 	_Atomic uint32_t *dir; /* private, the truth: 1 + page, 0 none, MAP_LOST; NULL: no map */
 	uint32_t *shown;       /* SLAB_DIR of the file */
 	char *words;	       /* SLAB_MAP of it, of which .mapped bytes are mapped */
+	char *view;	       /* both once more, read-only; NULL: there is none */
 	struct ring_header *file;
-	size_t dir_count, pages;
+	size_t dir_count, pages, dir_bytes;
 	_Atomic size_t mapped;
 	_Atomic uint32_t given, spare; /* pages; one that lost a race for its place, 0: none */
 	_Atomic uint64_t lost;
@@ -105,8 +110,9 @@ size_t map_pages_wanted(uint64_t ram);
 /* The private part, for all windows; false: no memory, there is no map. */
 bool map_prepare(struct map_writer *m);
 
-/* Maps the beginning of the file's map; not possible: .words stays NULL, there is none. */
-void map_attach(struct map_writer *m, int fd, uint64_t offset, size_t pages);
+/* Maps the beginning of the file's map, and the directory before it; not possible: .words stays
+ * NULL, there is none. */
+void map_attach(struct map_writer *m, int fd, uint64_t dir, uint64_t map, size_t pages);
 
 /* Says in the header where the map is. */
 void map_show(struct map_writer *m, struct ring_header *h, uint64_t dir);

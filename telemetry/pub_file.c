@@ -241,7 +241,7 @@ static void *make_file(int dir, const char *name, const struct pub_layout *l, st
 		at = NULL;
 	}
 	if (at && m && l->map)
-		map_attach(m, fd, l->map, l->map_pages);
+		map_attach(m, fd, l->dir, l->map, l->map_pages);
 	pub_close(fd);
 	if (!at)
 		pub_unlink_at(dir, name);

@@ -86,6 +86,8 @@ static void grow_to(struct map_writer *m, size_t end)
 	size_t to = round_up(end, MAP_STEP);
 	size_t from = atomic_load_explicit(&m->mapped, memory_order_relaxed), known = from;
 
+	if (m->view)
+		pub_map_grow(m->view, m->dir_bytes + from, m->dir_bytes + to);
 	while (from < to && !pub_map_grow(m->words, from, to))
 		from += MAP_STEP;
 	while (known < to &&
@@ -112,6 +114,19 @@ static uint32_t new_page(struct map_writer *m)
 	return pub_populate(at, MAP_PAGE_BYTES) < 0 ? 0 : page;
 }
 
+/*
+ * Programs in the kernel (eBPF) cannot wait for a page that is not there, and NUMA balancing makes
+ * pages of writable mappings inaccessible (6.12 does, 6.1 does not [X]).  Read-only mappings of
+ * files it leaves alone, so there is one for them.
+ */
+static void show_page(const struct map_writer *m, size_t place, uint32_t page)
+{
+	if (!m->view)
+		return;
+	pub_populate_view(m->view + place * sizeof *m->shown, sizeof *m->shown);
+	pub_populate_view(m->view + m->dir_bytes + (page - 1) * MAP_PAGE_BYTES, MAP_PAGE_BYTES);
+}
+
 /* Returns what stands in the directory then. */
 cold static uint32_t give_page(struct map_writer *m, size_t place)
 {
@@ -127,10 +142,12 @@ cold static uint32_t give_page(struct map_writer *m, size_t place)
 			atomic_store_explicit(&m->spare, page, memory_order_relaxed);
 		return stands;
 	}
-	if (page == MAP_LOST)
+	if (page == MAP_LOST) {
 		note_lost(m);
-	else
-		ring_store(&m->shown[place], page);
+		return page;
+	}
+	ring_store(&m->shown[place], page);
+	show_page(m, place, page);
 	return page;
 }
 
@@ -175,23 +192,36 @@ bool map_prepare(struct map_writer *m)
 }
 
 /* Behind the windows is room to grow; where there is none, all of it is mapped at once. */
-void map_attach(struct map_writer *m, int fd, uint64_t offset, size_t pages)
+static char *map_growing(void *map(int, uint64_t, size_t, uintptr_t), int fd, uint64_t offset,
+			 size_t *bytes, size_t most, uintptr_t hint)
+{
+	char *at = map(fd, offset, *bytes, hint);
+
+	if (at && (uintptr_t)at != hint) {
+		pub_unmap(at, *bytes);
+		*bytes = most;
+		at = map(fd, offset, most, 0);
+	}
+	if (at && pub_dont_fork(at, *bytes) < 0) {
+		pub_unmap(at, *bytes);
+		at = NULL;
+	}
+	return at;
+}
+
+void map_attach(struct map_writer *m, int fd, uint64_t dir, uint64_t map, size_t pages)
 {
 	uintptr_t hint = round_down(layout.base + layout.span + HINT_GAP, HINT_GAP);
-	size_t bytes = MAP_STEP;
+	size_t bytes = MAP_STEP, all = pages * MAP_PAGE_BYTES;
 
-	m->words = pub_map_part(fd, offset, bytes, hint);
-	if (m->words && (uintptr_t)m->words != hint) {
-		pub_unmap(m->words, bytes);
-		bytes = pages * MAP_PAGE_BYTES;
-		m->words = pub_map_part(fd, offset, bytes, 0);
-	}
-	if (m->words && pub_dont_fork(m->words, bytes) < 0) {
-		pub_unmap(m->words, bytes);
-		m->words = NULL;
-	}
+	m->words = map_growing(pub_map_part, fd, map, &bytes, all, hint);
 	m->mapped = bytes;
 	m->pages = pages;
+	m->dir_bytes = map - dir;
+	bytes += m->dir_bytes;
+	m->view = m->words ? map_growing(pub_map_view, fd, dir, &bytes, m->dir_bytes + all,
+					 hint + HINT_GAP)
+			   : NULL;
 }
 
 void map_show(struct map_writer *m, struct ring_header *h, uint64_t dir)
@@ -200,8 +230,8 @@ void map_show(struct map_writer *m, struct ring_header *h, uint64_t dir)
 	m->shown = (uint32_t *)((char *)h + dir);
 	h->base = layout.base;
 	h->span = layout.span;
-	h->map_at = (uintptr_t)m->words;
-	h->dir_at = (uintptr_t)m->shown;
+	h->map_at = (uintptr_t)(m->view ? m->view + m->dir_bytes : m->words);
+	h->dir_at = (uintptr_t)(m->view ? (void *)m->view : m->shown);
 	h->window_shift = layout.window_shift;
 	h->window_count = layout.window_count;
 }

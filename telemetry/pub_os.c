@@ -16,6 +16,9 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
@@ -136,6 +139,13 @@ void *pub_map_part(int fd, uint64_t offset, size_t bytes, uintptr_t hint)
 	return map(fd, offset, bytes, MAP_SHARED, hint);
 }
 
+void *pub_map_view(int fd, uint64_t offset, size_t bytes, uintptr_t hint)
+{
+	long p = sys(SYS_mmap, hint, bytes, PROT_READ, MAP_SHARED, fd, offset);
+
+	return p < 0 && p > -4096 ? NULL : (void *)p;
+}
+
 bool pub_map_grow(void *at, size_t from, size_t to)
 {
 	return sys(SYS_mremap, at, from, to, 0, 0, 0) == (long)at;
@@ -146,13 +156,22 @@ void pub_unmap(void *at, size_t bytes)
 	sys(SYS_munmap, at, bytes, 0, 0, 0, 0);
 }
 
-int pub_populate(void *at, size_t bytes)
+/* From the page that `at` lies in: a piece may begin inside a page that is there. */
+static int populate(const void *at, size_t bytes, int how)
 {
-	/* From the page that `at` lies in: a piece may begin inside a page that is there. */
 	uintptr_t page = round_down((uintptr_t)at, os_page_size);
 
-	return (int)sys(SYS_madvise, page, (uintptr_t)at + bytes - page, MADV_POPULATE_WRITE, 0, 0,
-			0);
+	return (int)sys(SYS_madvise, page, (uintptr_t)at + bytes - page, how, 0, 0, 0);
+}
+
+int pub_populate(void *at, size_t bytes)
+{
+	return populate(at, bytes, MADV_POPULATE_WRITE);
+}
+
+int pub_populate_view(const void *at, size_t bytes)
+{
+	return populate(at, bytes, MADV_POPULATE_READ);
 }
 
 int pub_wipe_on_fork(void *at, size_t bytes)
