@@ -22,9 +22,11 @@
 
 #include <linux/mempolicy.h>
 
-#define SMALL	     500ul
-#define DANGER_NODE  3
-#define DANGER_COUNT (96ul << 20) / SMALL
+#define SMALL	      500ul
+#define DANGER_NODE   3
+#define FAULTS_ENOUGH 1000
+#define PATIENCE      30 /* seconds, for the kernel to look at it */
+#define DANGER_COUNT  (96ul << 20) / SMALL
 
 static void **observed;
 
@@ -137,7 +139,7 @@ static void danger(const char *how, FILE *out)
 	long ooms = vmstat("oom_kill"), faults = vmstat("numa_hint_faults");
 	int fd[2];
 	pid_t other = !strcmp(what, "bystander") ? start_bystander(fd) : 0;
-	double end;
+	double begin;
 
 	pin_cpu(cpu_of_node(DANGER_NODE));
 	observed = map_pages(DANGER_COUNT * sizeof(void *), 0);
@@ -146,11 +148,14 @@ static void danger(const char *how, FILE *out)
 		observe_raw(false);
 	/* Used from another node, until the kernel has had the time to look at it. */
 	pin_cpu(cpu_of_node(0));
-	end = seconds() + 3;
+	begin = seconds();
 	do {
 		touch_all();
-		free(malloc(5000));
-	} while (seconds() < end);
+		/* What the library does in slow paths gets its turns. */
+		for (int i = 0; i < 2000; i++)
+			free(malloc(SMALL + i % 4 * 3000));
+	} while (seconds() < begin + 3 || (vmstat("numa_hint_faults") < faults + FAULTS_ENOUGH &&
+					   seconds() < begin + PATIENCE));
 	faults = vmstat("numa_hint_faults") - faults;
 	pin_cpu(cpu_of_node(DANGER_NODE));
 	fill_node(DANGER_NODE);

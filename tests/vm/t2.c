@@ -12,9 +12,11 @@
  * mpol_misplaced, whose third argument is the address, and its trace is read here.
  */
 #include "tests/vm/guest.h"
+#include "tests/vm/trace.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,7 @@
 #define SMALL	    500ul
 #define SMALL_COUNT (4ul << 20) / SMALL /* of a thread */
 #define SWEEP_TIME  6 /* seconds of guest time: scan periods, not speed, are what counts */
-#define TRACE	    "/sys/kernel/tracing/"
+#define PATIENCE    40
 
 static const char *const rows[] = {
     "numa_hint_faults", "numa_hint_faults_local", "numa_hit", "numa_local",
@@ -62,56 +64,12 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* --- hint faults on given pages, from the trace --- */
-
-static uint8_t *page_map; /* a bit per page of [map_from, map_to) */
-static uintptr_t map_from, map_to;
-
-static void map_range(uintptr_t from, uintptr_t to)
+static void put_faults(void)
 {
-	map_from = from & -GUEST_PAGE;
-	map_to = to;
-	page_map = map_pages((to - map_from) / GUEST_PAGE / 8 + GUEST_PAGE, -1);
-}
+	long seen;
 
-static void map_mark(uintptr_t addr)
-{
-	uintptr_t i = (addr - map_from) / GUEST_PAGE;
-
-	page_map[i / 8] |= 1 << i % 8;
-}
-
-static bool map_has(uintptr_t addr)
-{
-	uintptr_t i = (addr - map_from) / GUEST_PAGE;
-
-	return addr >= map_from && addr < map_to && (page_map[i / 8] >> i % 8 & 1);
-}
-
-/* Hint faults on the marked pages since the script began to trace. */
-static long traced_faults(void)
-{
-	char line[400], *at;
-	long found = 0, seen = 0;
-	FILE *trace;
-	int fd = open(TRACE "tracing_on", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, "0", 1) != 1)
-		die("tracing of hint faults: %m");
-	close(fd);
-	trace = fopen(TRACE "trace", "re");
-	if (!trace)
-		die("the trace of hint faults: %m");
-	while (fgets(line, sizeof(line), trace)) {
-		at = strstr(line, "addr=0x");
-		if (!at)
-			continue;
-		seen++;
-		found += map_has(strtoul(at + 5, NULL, 16));
-	}
-	fclose(trace);
+	put("heap_hint_faults", trace_count(&seen));
 	put("traced", seen);
-	return found;
 }
 
 /* --- the programs --- */
@@ -208,12 +166,12 @@ static void blocks(int processes)
 		from = shared->process[i].from < from ? shared->process[i].from : from;
 		to = shared->process[i].to > to ? shared->process[i].to : to;
 	}
-	map_range(from, to);
+	trace_pages(from, to);
 	for (int i = 0; i < processes; i++)
 		for (uintptr_t p = shared->process[i].from; p < shared->process[i].to;
 		     p += GUEST_PAGE)
-			map_mark(p);
-	put("heap_hint_faults", traced_faults());
+			trace_mark((void *)p);
+	put_faults();
 	put("remote_permille", 1000.0 * remote / touching);
 }
 
@@ -222,10 +180,28 @@ static void blocks(int processes)
 static void **small[THREADS];
 static int *small_node;
 
+static atomic_bool small_done;
+
+/*
+ * Enough was swept: the time is over, and where the script says how many hint faults there must be
+ * (T2_FAULTS), so many were, or PATIENCE is over.  The kernel looks when it likes.
+ */
+static bool swept_enough(double begin, long faults_before)
+{
+	const char *wanted = getenv("T2_FAULTS");
+	double now = seconds();
+
+	if (now < begin + SWEEP_TIME)
+		return false;
+	return !wanted || now > begin + PATIENCE ||
+	       vmstat("numa_hint_faults") > faults_before + atol(wanted);
+}
+
 static void *small_sweeper(void *arg)
 {
 	int index = (intptr_t)arg, of = (index + 1) % THREADS;
-	double end;
+	long before = vmstat("numa_hint_faults");
+	double begin;
 
 	pin_cpu(cpu_of_node(index));
 	for (size_t i = 0; i < SMALL_COUNT; i++) {
@@ -238,13 +214,15 @@ static void *small_sweeper(void *arg)
 	landing(small[index], SMALL_COUNT, small_node + index * SMALL_COUNT);
 	pthread_barrier_wait(&barrier);
 	/* Some allocation goes on: what the library does in slow paths must get its turns. */
-	end = seconds() + SWEEP_TIME;
+	begin = seconds();
 	do {
 		for (size_t i = 0; i < SMALL_COUNT; i++)
 			(*(volatile char *)small[of][i])++;
 		for (int i = 0; i < 200; i++)
 			free(malloc(SMALL + i % 4 * 3000));
-	} while (seconds() < end);
+		if (index == 0 && swept_enough(begin, before))
+			atomic_store(&small_done, true);
+	} while (!atomic_load(&small_done));
 	pthread_barrier_wait(&barrier);
 	return NULL;
 }
@@ -278,6 +256,7 @@ static void *small_again(void *arg)
 
 static void crossed(void)
 {
+	uintptr_t from = UINTPTR_MAX, to = 0;
 	long before[ROWS], changed = 0;
 	struct tally t = {0};
 
@@ -288,19 +267,18 @@ static void crossed(void)
 	read_rows(before);
 	run_threads(small_sweeper);
 	report_rows(before);
-	map_from = UINTPTR_MAX;
 	for (int i = 0; i < THREADS; i++)
 		for (size_t j = 0; j < SMALL_COUNT; j++) {
 			uintptr_t p = (uintptr_t)small[i][j];
 
-			map_from = p < map_from ? p : map_from;
-			map_to = p + SMALL > map_to ? p + SMALL : map_to;
+			from = p < from ? p : from;
+			to = p + SMALL > to ? p + SMALL : to;
 		}
-	map_range(map_from, map_to);
+	trace_pages(from, to);
 	for (int i = 0; i < THREADS; i++)
 		for (size_t j = 0; j < SMALL_COUNT; j++)
-			map_mark((uintptr_t)small[i][j]);
-	put("heap_hint_faults", traced_faults());
+			trace_mark(small[i][j]);
+	put_faults();
 	for (int i = 0; i < THREADS; i++)
 		for (size_t j = 0; j < SMALL_COUNT; j++)
 			changed += landing_of(small[i][j]) != small_node[i * SMALL_COUNT + j];
