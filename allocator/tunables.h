@@ -25,8 +25,8 @@
 #define TUNABLES(X)                                                                             \
 	X(placement, PLACEMENT, ENUM, PLACEMENT_HOME, 0, 2, "home|observe|kernel",              \
 	  "where a slab's pages go: home = on the node of the CPU that asked for it; "          \
-	  "observe = the same, and a sample reports remote access (as home where the kernel "    \
-	  "refuses that: 6.1 does, 6.12 does not); "               \
+	  "observe = the same, and a sample of it (NUMASLAB_OBSERVE) takes NUMA hint faults, "   \
+	  "which tell who uses it from where, and is not moved; "                               \
 	  "kernel = first touch, and the kernel's balancing may migrate them")                  \
 	X(large, LARGE, ENUM, LARGE_TOUCH, 0, 1, "touch|home",                                  \
 	  "large blocks: touch = each page on the node that first writes to it; "               \
@@ -35,7 +35,8 @@
 	  "a simulated machine, node:memory@CPUs;..., as in 0:1G@0;1:1G@1;dist=0:1:20 "         \
 	  "(unset: the real one)")                                                              \
 	X(observe, OBSERVE, UINT, 0, 0, 65536, "",                                              \
-	  "in placement observe, 1 chunk in N is under observation (0 = none)")                 \
+	  "in placement observe, 1 chunk of 2 MiB of slabs in N is under observation, others "  \
+	  "each minute (0 = none); numaslab hints --observe asks a running program for it")     \
 	X(window, WINDOW, POW2, 0, 64ull << 20, 1ull << 40, "",                                 \
 	  "addresses that each node's memory may take, rounded down to a power of two "               \
 	  "(0 = 1T, less where there are many nodes)")                                              \
