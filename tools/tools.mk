@@ -9,10 +9,11 @@ LIBDIR  ?= $(PREFIX)/lib
 MANDIR  ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 
-# PACKAGE(what-is-left-out-without-it) of what is not there; `have` is the Makefile's.
+# PACKAGE,-PACKAGE(what-is-left-out-without-them) of what is not there; `have` is the Makefile's.
 TOOLS_MISSING :=
-TOOLS_ABSENT   = $(foreach m,$(TOOLS_MISSING),$(firstword $(subst $(open), ,$(m))))
+TOOLS_ABSENT   = $(subst $(comma)-, ,$(foreach m,$(TOOLS_MISSING),$(firstword $(subst $(open), ,$(m)))))
 open := (
+comma := ,
 TOOLS_CFLAGS   = -DNUMASLAB_LIBDIR='"$(LIBDIR)"'
 ifeq ($(call have,numa.h),yes)
 TOOLS_CFLAGS += -DHAVE_LIBNUMA

@@ -411,7 +411,7 @@ def tools(directory):
            f"{' '.join(args)}: no control character of a name", repr(done.stdout[:200]))
     spoil(path, 8, b"\x02\x00")
     done = run(directory, "stat", "--dead")
-    ok(done.returncode == 5 and "version 2.0" in done.stderr and "use the numaslab" in done.stderr,
+    ok(done.returncode == 5 and "version 2." in done.stderr and "use the numaslab" in done.stderr,
        "another major version: 5, and what to do", done.stderr)
     spoil(path, 8, b"\x01\x00\x07\x00")
     ok(run(directory, "stat", "--dead").returncode == 0, "a later minor version is read")
@@ -452,7 +452,7 @@ def shm_cases():
     }
     for word, name in names.items():
         done = in_namespace(word)
-        if done.returncode == 77:
+        if done.returncode == 77 or "unshare failed" in done.stderr:
             skip(name, "no mount namespace: " + done.stderr.strip()[-80:])
         else:
             ok(done.returncode == 0, name, done.stdout, done.stderr)
