@@ -151,28 +151,31 @@ static void hostile_folder(void)
 {
 	static struct outcome out;
 	static char *args[] = {NULL, NULL};
-	char *env[5];
+	const char *target = dir_file("hostile-target"), *link = dir_file("hostile-link");
+	char *env[4], env_dir[300];
 	struct stat s;
 
 	args[0] = (char *)dir_file("exec_target");
-	env[0] = "NUMASLAB_DIR=/tmp/numaslab-test-link";
+	snprintf(env_dir, sizeof(env_dir), "NUMASLAB_DIR=%.280s", link);
+	env[0] = env_dir;
 	env[1] = "NUMASLAB_PUBLISH_AFTER_MS=0";
 	env[2] = malloc(4200);
 	snprintf(env[2], 4200, "LD_PRELOAD=%.4000s", lib_path());
 	env[3] = NULL;
-	mkdir("/tmp/numaslab-test-target", 0777);
-	unlink("/tmp/numaslab-test-link");
-	CHECK_EQ(symlink("/tmp/numaslab-test-target", "/tmp/numaslab-test-link"), 0);
+	mkdir(target, 0777);
+	unlink(link);
+	CHECK_EQ(symlink(target, link), 0);
 	run_program(&out, args, env);
 	if (out.status || out.length)
 		fail("%s %s", status_text(out.status), out.text);
-	CHECK_EQ(count_files("/tmp/numaslab-test-target"), 0);
-	CHECK(!lstat("/tmp/numaslab-test-link", &s) && S_ISLNK(s.st_mode));
-	unlink("/tmp/numaslab-test-link");
-	rmdir("/tmp/numaslab-test-target");
+	CHECK_EQ(count_files(target), 0);
+	CHECK(!lstat(link, &s) && S_ISLNK(s.st_mode));
+	unlink(link);
+	rmdir(target);
 }
 
-#define HOSTILE "/tmp/numaslab-test-hostile"
+/* A folder beside the tests, so that no other user's is in the way. */
+#define HOSTILE getenv("NUMASLAB_DIR")
 
 /* No signal, no endless run, nothing that a terminal would act on. */
 static void expect_calm(const struct outcome *out, const char *what)
@@ -221,13 +224,13 @@ static size_t own_file(char *text, size_t size, char *name, size_t name_size)
 
 	CHECK(dir);
 	while ((entry = readdir(dir))) {
-		char path[400];
+		char path[600];
 		int fd;
 
 		if (entry->d_name[0] == '.' || strstr(entry->d_name, "pins") ||
 		    strstr(entry->d_name, "control"))
 			continue;
-		snprintf(path, sizeof(path), HOSTILE "/%.200s", entry->d_name);
+		snprintf(path, sizeof(path), "%.300s/%.200s", HOSTILE, entry->d_name);
 		snprintf(name, name_size, "%.200s", entry->d_name);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		got = fd >= 0 ? read(fd, text, size) : 0;
@@ -271,9 +274,9 @@ static void hostile_files(void)
 	exercise(300, 1);
 	size = own_file(good, sizeof(good), name, sizeof(name));
 	if (!size)
-		fail("nothing was published in " HOSTILE);
+		fail("nothing was published in %s", HOSTILE);
 	ask_tools(&out, HOSTILE, "a good file");
-	snprintf(path, sizeof(path), HOSTILE "/%.200s9", name); /* another generation */
+	snprintf(path, sizeof(path), "%.300s/%.200s9", HOSTILE, name); /* another generation */
 	for (int way = 0; way < 40; way++) {
 		size_t length = way % 5 == 4 ? random_next(&seed) % size : size;
 		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -299,8 +302,8 @@ static void hostile_files(void)
 
 static void make_hostile(void)
 {
-	if (system("rm -rf " HOSTILE))
-		fail("cannot remove " HOSTILE);
+	if (system("rm -rf \"$NUMASLAB_DIR\""))
+		fail("cannot remove %s", HOSTILE);
 	CHECK(!mkdir(HOSTILE, 0700));
 }
 
@@ -328,13 +331,13 @@ const struct test tests[] = {
     {.name = "hostile_files",
      .run = hostile_files,
      .before = make_hostile,
-     .env = {"NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=" HOSTILE},
+     .env = {"NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=DIR/hostile"},
      .numaslab = true,
      .timeout = 90},
     {.name = "control_characters",
      .run = control_characters,
      .before = make_hostile,
-     .env = {"NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=" HOSTILE},
+     .env = {"NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=DIR/hostile"},
      .numaslab = true},
     {.name = "hostile_folder", .run = hostile_folder, .numaslab = true},
     {.name = NULL},
