@@ -10,8 +10,10 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +68,8 @@ static bool numa01(void)
 	pid_t pid = fork();
 	int status = 0;
 
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	shared = must(malloc(bytes));
 	threads_run();
 	free(shared);
