@@ -38,10 +38,10 @@
  *	 f generation := n, head := n            6 pin := 0
  * b, c, d against 1, 2, 3 is the store buffer pattern: either the writer sees the pin or the reader
  * sees that the entry is gone.  Nobody waits: a pinned slot is passed over (n is left out), and a
- * pin that the writer has seen unchanged for RING_STUCK_MS is honoured no more; step 5 tells. While
- * nobody has touched the pins the writer takes them for empty: 0 comes before 1, so that is the
- *same. A reader that cannot write pins does the rest all the same.  The model is
- *tests/telemetry/ring.pml.
+ * pin that the writer has seen unchanged for RING_STUCK_MS is honoured no more; step 5 tells.
+ * While nobody has touched the pins the writer takes them for empty: 0 comes before 1, so that is
+ * the same.  A reader that cannot write pins does the rest all the same.  The model is
+ * tests/telemetry/ring.pml.
  */
 
 #include <stddef.h>

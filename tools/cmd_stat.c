@@ -9,6 +9,7 @@
 #include "tools/cmd.h"
 #include "tools/commands.h"
 #include "tools/machine.h"
+#include "tools/map_text.h"
 #include "tools/missing.h"
 #include "tools/reader_json.h"
 #include "tools/reader_text.h"
@@ -16,24 +17,29 @@
 #define HISTORY_MAX 4096
 
 struct stat_options {
-	bool json, dead, gc;
+	bool json, dead, gc, map;
 	int *pids; /* NULL: all */
 	size_t pid_count;
 };
 
 static const struct option options[] = {
-    {"json", no_argument, NULL, 'j'},	 {"dead", no_argument, NULL, 'd'},
-    {"gc", no_argument, NULL, 'g'},	 {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0},
+    {"json", no_argument, NULL, 'j'},
+    {"dead", no_argument, NULL, 'd'},
+    {"gc", no_argument, NULL, 'g'},
+    {"map", no_argument, NULL, 'm'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
 };
 
 static void print_help(void)
 {
-	fputs("Usage: numaslab stat [--json] [--dead] [PID...]\n"
+	fputs("Usage: numaslab stat [--json] [--map] [--dead] [PID...]\n"
 	      "       numaslab stat --gc\n"
 	      "Shows what each process under libnumaslab.so holds, by node and by size class.\n"
 	      "Without PID: every process that publishes (from an age of one second on).\n\n"
 	      "      --json     one JSON document, described in numaslab-format(5)\n"
+	      "      --map      the slabs by address too: their states, and how full they are\n"
 	      "      --dead     processes that ended without removing their file (killed, or\n"
 	      "                 replaced by exec), with their last minutes\n"
 	      "      --gc       remove those files, your own only\n"
@@ -74,6 +80,9 @@ static int parse(int argc, char **argv, struct stat_options *o)
 		case 'g':
 			o->gc = true;
 			break;
+		case 'm':
+			o->map = true;
+			break;
 		case 'h':
 			print_help();
 			return STATUS_DONE;
@@ -83,7 +92,7 @@ static int parse(int argc, char **argv, struct stat_options *o)
 			return cmd_option_error("stat", argv, got, options);
 		}
 	}
-	if (o->gc && (o->dead || o->json || optind < argc))
+	if (o->gc && (o->dead || o->json || o->map || optind < argc))
 		return cmd_usage("stat", "--gc stands alone");
 	if (optind == argc)
 		return -1;
@@ -105,6 +114,16 @@ static bool is_shown(const struct process *p, const struct stat_options *o)
 	return p->now.live != o->dead;
 }
 
+/* A map that cannot be read is none. */
+static void read_more(struct process *p, const struct stat_options *o, struct reader_map *map,
+		      struct reader_history *h)
+{
+	if (o->dead)
+		reader_history(p->reader, 0, HISTORY_MAX, h);
+	if (o->map && reader_map(p->reader, map) != READER_OK)
+		map->there = false;
+}
+
 static void show_json(const struct process_set *set, const struct stat_options *o,
 		      const struct machine *machine)
 {
@@ -116,13 +135,15 @@ static void show_json(const struct process_set *set, const struct stat_options *
 	for (size_t i = 0; i < set->count; i++) {
 		struct process *p = &set->process[i];
 		struct reader_history h = {0};
+		struct reader_map map = {0};
 
 		if (!is_shown(p, o))
 			continue;
-		if (o->dead)
-			reader_history(p->reader, 0, HISTORY_MAX, &h);
-		json_process(&j, p->info, &p->now, machine, true, o->dead ? &h : NULL);
+		read_more(p, o, &map, &h);
+		json_process(&j, p->info, &p->now, machine, true, o->map ? &map : NULL,
+			     o->dead ? &h : NULL);
 		reader_history_free(&h);
+		reader_map_free(&map);
 	}
 	json_close(&j, ']');
 	json_close(&j, '}');
@@ -137,16 +158,19 @@ static void show_text(const struct process_set *set, const struct stat_options *
 	for (size_t i = 0; i < set->count; i++) {
 		struct process *p = &set->process[i];
 		struct reader_history h = {0};
+		struct reader_map map = {0};
 
 		if (!is_shown(p, o))
 			continue;
 		if (!first)
 			putchar('\n');
 		first = false;
-		if (o->dead)
-			reader_history(p->reader, 0, HISTORY_MAX, &h);
+		read_more(p, o, &map, &h);
 		text_process(stdout, p, machine, o->dead ? &h : NULL);
+		if (o->map)
+			map_put_text(stdout, &map, p->now.pool);
 		reader_history_free(&h);
+		reader_map_free(&map);
 	}
 }
 

@@ -111,7 +111,8 @@ static void put_json(const struct process_set *set, const struct machine *machin
 	json_number(&j, "time_ms", wall_ms());
 	json_open(&j, "processes", '[');
 	for (size_t i = 0; i < set->count; i++)
-		json_process(&j, set->process[i].info, &set->process[i].now, machine, false, NULL);
+		json_process(&j, set->process[i].info, &set->process[i].now, machine, false, NULL,
+			     NULL);
 	json_close(&j, ']');
 	json_close(&j, '}');
 	putchar('\n');

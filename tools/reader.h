@@ -126,7 +126,8 @@ struct reader_map_sum {
 	uint64_t used, misplaced, large_units;
 };
 
-#define READER_UNITS_MAX ((size_t)1 << 22) /* 256 GiB of slabs of one unit */
+#define READER_UNITS_MAX   ((size_t)1 << 22) /* 256 GiB of slabs of one unit */
+#define READER_MAP_CLASSES 256
 
 /*
  * All slabs by rising address.  Free units that were never used are not among them.  Of a process
@@ -142,7 +143,9 @@ struct reader_map {
 	size_t count, room;
 	struct reader_unit *unit; /* [count] */
 	unsigned pools;
-	struct reader_map_sum *pool; /* [pools] */
+	struct reader_map_sum *pool;	    /* [pools] */
+	uint32_t size[READER_MAP_CLASSES];  /* of a block of the class */
+	uint16_t slots[READER_MAP_CLASSES]; /* blocks of a slab of it; 0: no class */
 };
 
 /* As reader_snapshot. */

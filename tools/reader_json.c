@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/reader_json.h"
+#include "tools/map_text.h"
 
 #include <string.h>
 
@@ -244,7 +245,8 @@ static void put_excluded(struct json *j, const struct reader_info *info,
 }
 
 void json_process(struct json *j, const struct reader_info *info, const struct reader_snapshot *s,
-		  const struct machine *machine, bool classes, const struct reader_history *history)
+		  const struct machine *machine, bool classes, const struct reader_map *map,
+		  const struct reader_history *history)
 {
 	json_open(j, NULL, '{');
 	json_int(j, "pid", info->pid);
@@ -257,6 +259,8 @@ void json_process(struct json *j, const struct reader_info *info, const struct r
 		put_classes(j, s);
 	put_large(j, s->pool, s->pools);
 	put_excluded(j, info, s, machine);
+	if (map)
+		map_put_json(j, map, s->pool);
 	if (history)
 		put_history(j, history, s->now_ms);
 	json_close(j, '}');

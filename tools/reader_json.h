@@ -24,10 +24,10 @@ void json_null(struct json *j, const char *key);
 
 /*
  * One process: an element of processes[].  machine names the nodes that are left out; NULL: not
- * known.  classes: with classes[].  history may be NULL.
+ * known.  classes: with classes[].  history may be NULL, and so may map: no such member.
  */
 void json_process(struct json *j, const struct reader_info *info, const struct reader_snapshot *s,
-		  const struct machine *machine, bool classes,
+		  const struct machine *machine, bool classes, const struct reader_map *map,
 		  const struct reader_history *history);
 
 /* The nodes of the machine that the process has no pool for. */

@@ -137,24 +137,23 @@ struct parse {
 	uint32_t beyond;     /* of the large block that we are in */
 };
 
-static struct reader_unit *unit_add(struct parse *s, const struct reader_unit *u)
+static void unit_add(struct parse *s, const struct reader_unit *u)
 {
 	struct reader_map *m = s->m;
 
-	if (m->count == m->room) {
+	if (!m->unit || m->count == m->room) {
 		size_t room = m->room ? 2 * m->room : 1024;
 		struct reader_unit *more =
 		    m->room < READER_UNITS_MAX ? realloc(m->unit, room * sizeof *more) : NULL;
 
 		if (!more) {
 			m->left_out++;
-			return NULL;
+			return;
 		}
 		m->unit = more;
 		m->room = room;
 	}
-	m->unit[m->count] = *u;
-	return &m->unit[m->count++];
+	m->unit[m->count++] = *u;
 }
 
 /* Free units that follow each other are one. */
@@ -182,7 +181,7 @@ static bool take_slab(struct parse *s, uint32_t unit, uint64_t w, unsigned pool)
 	    r->node[landed] < 0)
 		return false;
 	uint32_t bytes = r->slab_bytes[cls], units = bytes >> UNIT_SHIFT;
-	uint32_t slots = bytes / r->class_size[cls], used = RING_MAP_USED(w);
+	uint32_t slots = s->m->slots[cls], used = RING_MAP_USED(w);
 	if (units == 0 || units > window || unit + units > (pool + 1) * window)
 		return false;
 	struct reader_unit u = {
@@ -322,6 +321,13 @@ static bool map_fit(const struct reader *r, struct reader_map *m)
 	m->odd = m->lost = m->left_out = 0;
 	m->there = r->slabs.there;
 	m->base = r->slabs.base;
+	for (unsigned i = 0; i < READER_MAP_CLASSES; i++) {
+		uint32_t size = i < r->info.classes ? r->class_size[i] : 0;
+		uint32_t slots = size ? r->slab_bytes[i] / size : 0;
+
+		m->size[i] = size;
+		m->slots[i] = (uint16_t)(slots < UINT16_MAX ? slots : UINT16_MAX);
+	}
 	return true;
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the screen of top: screen_main.c has the state and the keys, screen_draw.c draws. */
+/* Inside the screen of top: screen_main.c has the state and the keys, screen_draw.c draws, the map
+ * of slabs screen_map.c. */
 #ifndef NUMASLAB_SCREEN_H
 #define NUMASLAB_SCREEN_H
 
+#include "tools/map_picture.h"
 #include "tools/screen_model.h"
 #include "tools/screen_rows.h"
 
-enum view { VIEW_PROCESSES, VIEW_NODES, VIEW_CLASSES };
+enum view { VIEW_PROCESSES, VIEW_NODES, VIEW_CLASSES, VIEW_MAP, VIEW_COUNT };
 
 enum column {
 	COL_PID,
@@ -33,9 +35,13 @@ enum column {
 
 struct screen {
 	enum view view;
-	int pid;	     /* of the views below the first */
-	int node;	     /* of VIEW_CLASSES; -1: all */
-	enum column sort[3]; /* for each view */
+	int pid;  /* of the views below the first */
+	int node; /* of VIEW_CLASSES and VIEW_MAP; -1: all */
+	enum column sort[VIEW_COUNT];
+	/* Of VIEW_MAP. */
+	enum view map_from;
+	uint32_t map_size; /* of the class chosen; PICTURE_ALL: none was */
+	bool map_all_sizes, map_all_nodes;
 	bool reverse;
 	bool totals; /* counts since the start instead of rates */
 	bool paused, dead, help, ascii, colours;
@@ -49,7 +55,17 @@ struct screen {
 	uint64_t drawn;		    /* serial of the model in them */
 };
 
+enum colour { PLAIN, GOOD, WARN, BAD, DIM, HEAD, CURSOR };
+
 void draw_init(struct screen *s);
+
+/* Without colours what matters is bold, heads and the cursor reversed. */
+void paint(const struct screen *s, enum colour c);
+void put(int y, int x, int width, const char *text);
+
+/* The map of slabs from line y on. */
+void draw_slab_map(const struct screen *s, const struct model *m, int y);
+
 /* Draws everything from the model (NULL: none yet). */
 void draw_all(struct screen *s, const struct model *m);
 

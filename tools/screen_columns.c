@@ -141,7 +141,7 @@ void rows_for_view(struct screen *s, const struct model *m)
 	s->rows.count = 0;
 	if (m && s->view == VIEW_PROCESSES)
 		rows_processes(&s->rows, &m->set);
-	else if (p && s->view == VIEW_NODES)
+	else if (p && s->view != VIEW_CLASSES)
 		rows_nodes(&s->rows, p);
 	else if (p)
 		rows_classes(&s->rows, p, s->node);

@@ -10,8 +10,6 @@
 #include "tools/reader_text.h"
 #include "tools/screen.h"
 
-enum colour { PLAIN, GOOD, WARN, BAD, DIM, HEAD, CURSOR };
-
 #define BAR_WIDTH 24
 
 void draw_init(struct screen *s)
@@ -32,8 +30,7 @@ void draw_init(struct screen *s)
 	init_pair(CURSOR, COLOR_BLACK, COLOR_CYAN);
 }
 
-/* Without colours what matters is bold, heads and the cursor reversed. */
-static void paint(const struct screen *s, enum colour c)
+void paint(const struct screen *s, enum colour c)
 {
 	attrset(A_NORMAL);
 	if (s->colours)
@@ -44,7 +41,7 @@ static void paint(const struct screen *s, enum colour c)
 		attrset(A_BOLD);
 }
 
-static void put(int y, int x, int width, const char *text)
+void put(int y, int x, int width, const char *text)
 {
 	if (width > 0)
 		mvaddnstr(y, x, text, width);
@@ -298,9 +295,10 @@ static int draw_process(const struct screen *s, const struct model *m)
 {
 	const struct process *p = shown_process(s);
 	char line[256], node[32] = "all nodes", span[TEXT_NUMBER];
+	bool map = s->view == VIEW_MAP;
 	int y = 1;
 
-	if (s->node >= 0)
+	if (s->node >= 0 && !(map && s->map_all_nodes))
 		snprintf(node, sizeof node, "node %d", s->node);
 	if (!p)
 		snprintf(line, sizeof line, "process %d is gone", s->pid);
@@ -308,11 +306,13 @@ static int draw_process(const struct screen *s, const struct model *m)
 		snprintf(line, sizeof line, "%d %s  %s  placement %s%s%s%s", p->info->pid,
 			 p->info->comm, p->now.live ? "live" : "exited", p->info->placement,
 			 p->info->simulated ? ", simulated nodes" : "",
-			 s->view == VIEW_CLASSES ? "  size classes of " : "",
-			 s->view == VIEW_CLASSES ? node : "");
+			 map			   ? "  slabs of "
+			 : s->view == VIEW_CLASSES ? "  size classes of "
+						   : "",
+			 s->view >= VIEW_CLASSES ? node : "");
 	paint(s, p && !p->now.live ? DIM : PLAIN);
 	put(y++, 0, COLS, line);
-	if (!p || m->spark.pid != s->pid || m->spark.count < 2 || LINES < 16)
+	if (map || !p || m->spark.pid != s->pid || m->spark.count < 2 || LINES < 16)
 		return y;
 	draw_spark(s, y++, "used", m->spark.used, &m->spark);
 	draw_spark(s, y++, "held", m->spark.held, &m->spark);
@@ -329,14 +329,43 @@ static void draw_foot(const struct screen *s)
 	char line[128];
 
 	paint(s, HEAD);
-	if (s->typing || *s->filter)
+	if (s->view == VIEW_MAP)
+		snprintf(line, sizeof line, "F1 Help  %s%sEsc Back  Z Pause  F10 Quit",
+			 s->map_size == PICTURE_ALL ? ""
+			 : s->map_all_sizes	    ? "c One class  "
+						    : "c All classes  ",
+			 s->node < 0	    ? ""
+			 : s->map_all_nodes ? "n One node  "
+					    : "n All nodes  ");
+	else if (s->typing || *s->filter)
 		snprintf(line, sizeof line, "Filter: %s%s   (Enter keeps it, Esc clears it)",
 			 s->filter, s->typing ? "_" : "");
 	else
 		snprintf(
 		    line, sizeof line,
-		    "F1 Help  F4 Filter  F6 Sort  Enter In  Esc Back  t Totals  Z Pause  F10 Quit");
+		    "F1 Help F4 Filter F6 Sort Enter In Esc Back m Map t Totals Z Pause F10 Quit");
 	fill_line(LINES - 1, line);
+}
+
+static void draw_table(struct screen *s, const struct model *m, int y)
+{
+	unsigned long set = fitting(s);
+
+	draw_heads(s, y++, set);
+	size_t room = LINES - 1 > y ? (size_t)(LINES - 1 - y) : 0;
+	if (s->cursor < s->top)
+		s->top = s->cursor;
+	if (room && s->cursor >= s->top + room)
+		s->top = s->cursor - room + 1;
+	for (size_t i = 0; i < room && s->top + i < s->rows.count; i++)
+		draw_row(s, y + (int)i, &s->rows.row[s->top + i], set, s->top + i == s->cursor);
+	if (s->view == VIEW_NODES)
+		draw_maps(s, y + (int)s->rows.count + 1, set);
+	if (m && m->set.count == 0 && s->view == VIEW_PROCESSES) {
+		paint(s, DIM);
+		put(y + 1, 2, COLS - 2,
+		    "No process publishes yet: start one with  numaslab run -- COMMAND");
+	}
 }
 
 void draw_all(struct screen *s, const struct model *m)
@@ -356,22 +385,10 @@ void draw_all(struct screen *s, const struct model *m)
 	draw_title(s, m);
 	if (s->view != VIEW_PROCESSES)
 		y = draw_process(s, m);
-	unsigned long set = fitting(s);
-	draw_heads(s, y++, set);
-	size_t room = LINES - 1 > y ? (size_t)(LINES - 1 - y) : 0;
-	if (s->cursor < s->top)
-		s->top = s->cursor;
-	if (room && s->cursor >= s->top + room)
-		s->top = s->cursor - room + 1;
-	for (size_t i = 0; i < room && s->top + i < s->rows.count; i++)
-		draw_row(s, y + (int)i, &s->rows.row[s->top + i], set, s->top + i == s->cursor);
-	if (s->view == VIEW_NODES)
-		draw_maps(s, y + (int)s->rows.count + 1, set);
-	if (m && m->set.count == 0 && s->view == VIEW_PROCESSES) {
-		paint(s, DIM);
-		put(y + 1, 2, COLS - 2,
-		    "No process publishes yet: start one with  numaslab run -- COMMAND");
-	}
+	if (s->view == VIEW_MAP)
+		draw_slab_map(s, m, y);
+	else
+		draw_table(s, m, y);
 	draw_foot(s);
 	s->drawn = m ? m->serial : 0;
 	refresh();

@@ -9,6 +9,7 @@ const char *const help_lines[] = {
     "  Esc Backspace Left           back           Space Z pause",
     "  F6 > <   sort by the next, the one before   I       reverse the order",
     "  F4 \\     filter by name or pid              t       per second, or totals",
+    "  m        the map of slabs; Enter on a class: of it (c n  all classes, nodes)",
     "  x        exited processes, too              + -     faster, slower",
     "  F1 h ?   this text                          F10 q   quit",
     "",
@@ -18,6 +19,6 @@ const char *const help_lines[] = {
     "  R.IN   frees by threads of other slabs   R.OUT  frees into others' slabs",
     "  Refills, in the order tried: OWN the heap's own slabs, N.PART a partial",
     "  slab of the node, N.NEW a new one there, A.PART and A.NEW on any node.",
-    "  The map of slabs: a active, p partial, f full, e empty",
+    "  The map: a active, p partial, f full, e empty kept; capitals: misplaced",
     NULL,
 };

@@ -54,15 +54,39 @@ static void sort_by(struct screen *s, int step)
 {
 	enum column *c = &s->sort[s->view];
 
+	if (s->view == VIEW_MAP)
+		return;
 	do
 		*c = (enum column)(((int)*c + step + COL_COUNT) % COL_COUNT);
 	while (!column_is_in(*c, s->view));
 }
 
+/* size: of the class to begin with, or PICTURE_ALL. */
+static void show_map(struct screen *s, uint32_t size)
+{
+	if (s->rows.count == 0 || s->view == VIEW_MAP)
+		return;
+	if (s->view == VIEW_PROCESSES) {
+		s->pid = s->cursor_id;
+		s->node = -1;
+	}
+	s->map_from = s->view;
+	s->map_size = size;
+	s->map_all_sizes = size == PICTURE_ALL;
+	s->map_all_nodes = s->node < 0;
+	s->view = VIEW_MAP;
+	s->top = 0;
+	model_set_map(s->pid);
+}
+
 static void go_in(struct screen *s)
 {
-	if (s->rows.count == 0 || s->view == VIEW_CLASSES)
+	if (s->rows.count == 0 || s->view == VIEW_MAP)
 		return;
+	if (s->view == VIEW_CLASSES) {
+		show_map(s, (uint32_t)s->cursor_id);
+		return;
+	}
 	if (s->view == VIEW_PROCESSES) {
 		s->pid = s->cursor_id;
 		s->view = VIEW_NODES;
@@ -81,6 +105,14 @@ static void go_back(struct screen *s)
 		*s->filter = 0;
 		return;
 	}
+	if (s->view == VIEW_MAP) {
+		s->view = s->map_from;
+		s->cursor_id = s->view == VIEW_PROCESSES ? s->pid
+			       : s->view == VIEW_NODES	 ? -2
+							 : (int)s->map_size;
+		model_set_map(0);
+		return;
+	}
 	s->cursor_id = s->view == VIEW_CLASSES ? s->node : s->pid;
 	s->view = s->view == VIEW_CLASSES ? VIEW_NODES : VIEW_PROCESSES;
 	s->node = -1;
@@ -91,8 +123,13 @@ static void go_back(struct screen *s)
 
 static void move_cursor(struct screen *s, long by)
 {
-	long to = (long)s->cursor + by, last = (long)s->rows.count - 1;
+	long from = s->view == VIEW_MAP ? (long)s->top : (long)s->cursor;
+	long to = from + by, last = (long)s->rows.count - 1;
 
+	if (s->view == VIEW_MAP) { /* by nodes */
+		s->top = (size_t)(to < 0 ? 0 : to > last ? (last < 0 ? 0 : last) : to);
+		return;
+	}
 	s->cursor = (size_t)(to < 0 ? 0 : to > last ? (last < 0 ? 0 : last) : to);
 	s->cursor_id = -2; /* the row, not what was in it */
 }
@@ -197,6 +234,15 @@ static bool take_key(struct screen *s, int key)
 	case '\\':
 		s->typing = s->view == VIEW_PROCESSES;
 		break;
+	case 'm':
+		show_map(s, PICTURE_ALL);
+		break;
+	case 'c':
+		s->map_all_sizes = !s->map_all_sizes || s->map_size == PICTURE_ALL;
+		break;
+	case 'n':
+		s->map_all_nodes = !s->map_all_nodes || s->node < 0;
+		break;
 	case 't':
 		s->totals = !s->totals;
 		break;
@@ -245,8 +291,10 @@ static void run(struct screen *s, long ticks)
 
 int top_screen(const struct top_options *o)
 {
-	struct screen s = {
-	    .node = -1, .cursor_id = -2, .delay = o->delay, .sort = {COL_HELD, COL_NODE, COL_HELD}};
+	struct screen s = {.node = -1,
+			   .cursor_id = -2,
+			   .delay = o->delay,
+			   .sort = {COL_HELD, COL_NODE, COL_HELD, COL_NODE}};
 
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");

@@ -16,7 +16,7 @@ static pthread_t thread;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static bool stopping, dead;
-static int spark_pid;
+static int spark_pid, map_pid;
 static double delay;
 static const struct top_options *options;
 
@@ -50,6 +50,7 @@ static void model_free(struct model *m)
 		reader_snapshot_free(&m->set.process[i].before);
 	}
 	free(m->set.process);
+	reader_map_free(&m->map);
 	free(m);
 }
 
@@ -111,6 +112,15 @@ static void take_spark(struct spark *s, const struct process_set *set, int pid)
 	reader_history_free(&h);
 }
 
+/* Read into the model itself: each look has its own. */
+static void take_map(struct model *m, const struct process_set *set, int pid)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->process[i].info->pid == pid &&
+		    reader_map(set->process[i].reader, &m->map) == READER_OK)
+			m->map_pid = pid;
+}
+
 static void publish(struct model *m)
 {
 	struct model *old = shared;
@@ -146,7 +156,7 @@ static void *collect(void *arg)
 	pthread_mutex_lock(&lock);
 	while (!stopping) {
 		bool want_dead = dead;
-		int want_spark = spark_pid;
+		int want_spark = spark_pid, want_map = map_pid;
 
 		pthread_mutex_unlock(&lock);
 		process_set_look(&set, options->pids, options->pid_count, want_dead);
@@ -155,6 +165,8 @@ static void *collect(void *arg)
 			m->serial = ++serial;
 			if (want_spark)
 				take_spark(&m->spark, &set, want_spark);
+			if (want_map)
+				take_map(m, &set, want_map);
 			publish(m);
 		}
 		pthread_mutex_lock(&lock);
@@ -225,6 +237,13 @@ void model_set_spark(int pid)
 {
 	pthread_mutex_lock(&lock);
 	spark_pid = pid;
+	set_and_wake();
+}
+
+void model_set_map(int pid)
+{
+	pthread_mutex_lock(&lock);
+	map_pid = pid;
 	set_and_wake();
 }
 

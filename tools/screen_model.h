@@ -23,6 +23,8 @@ struct model {
 	uint64_t serial;	/* of the look, from 1 */
 	struct process_set set; /* copies: no reader, no path */
 	struct spark spark;
+	int map_pid; /* whose .map is; 0: nobody's */
+	struct reader_map map;
 };
 
 /* Starts the collector; false: no thread, no memory. */
@@ -36,6 +38,7 @@ void model_unlock(void);
 /* What the collector shall do from its next look on. */
 void model_set_dead(bool dead); /* show those that ended, too */
 void model_set_spark(int pid);	/* whose history to read */
+void model_set_map(int pid);	/* whose slab map; 0: nobody's */
 void model_set_delay(double seconds);
 
 #endif

@@ -2,6 +2,7 @@
 /*
  * A program that does as it is told, a word a line on stdin, and answers with a line on stdout:
  *	alloc COUNT SIZE   blocks, kept                   free    all of them
+ *	node COUNT SIZE N  the same on node N             holes K every K-th of them
  *	tick               allocates until a second has passed, then says how it stands
  *	stats              used objects, slabs and held bytes of all nodes, as the library says
  *	fork, rawfork, vfork, daemon, exec, exit, threads N
@@ -66,6 +67,14 @@ static void alloc(size_t n, size_t size)
 			memset(block[count++], 1, size);
 }
 
+static void alloc_on(size_t n, size_t size, int node)
+{
+	block = realloc(block, (count + n) * sizeof *block);
+	for (size_t i = 0; i < n && numaslab_malloc_node; i++)
+		if ((block[count] = numaslab_malloc_node(size, node, 0)))
+			memset(block[count++], 1, size);
+}
+
 static void *thread_main(void *arg)
 {
 	churn(0.3);
@@ -95,11 +104,18 @@ static void child(void)
 static void obey(char *line, char **argv)
 {
 	char word[32] = "";
-	size_t a = 0, b = 0;
+	size_t a = 0, b = 0, c = 0;
 
-	sscanf(line, "%31s %zu %zu", word, &a, &b);
+	sscanf(line, "%31s %zu %zu %zu", word, &a, &b, &c);
 	if (!strcmp(word, "alloc")) {
 		alloc(a, b);
+	} else if (!strcmp(word, "node")) {
+		alloc_on(a, b, (int)c);
+	} else if (!strcmp(word, "holes")) {
+		for (size_t i = 0; a && i < count; i += a) {
+			free(block[i]);
+			block[i] = NULL;
+		}
 	} else if (!strcmp(word, "free")) {
 		while (count)
 			free(block[--count]);

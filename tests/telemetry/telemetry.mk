@@ -5,7 +5,8 @@ TM_WRITER := $(wildcard telemetry/pub_*.c) allocator/os.c allocator/tunables.c \
 TM_READER := $(READER_SRC) tools/machine.c tools/text.c
 TM_HEADERS := $(wildcard telemetry/*.h tools/reader*.h tests/telemetry/*.h allocator/*.h)
 
-TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_map $(TM)/test_interleave $(TM)/test_stress $(TM)/test_steps \
+TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_map $(TM)/test_picture \
+	$(TM)/test_interleave $(TM)/test_stress $(TM)/test_steps \
 	$(TM)/test_cost $(TM)/test_control
 TEST_BINS += $(TM_UNITS) $(TM)/test_stress_tsan
 SUITES    += $(TM_UNITS) "$(TM)/test_stress_tsan 20000 2000" tests/telemetry/test_model.sh
@@ -30,7 +31,7 @@ $(TM)/test_fuzz: tests/telemetry/test_fuzz.c $(TM_WRITER) $(TM_READER) $(TM_HEAD
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -fsanitize=address,undefined -fno-sanitize-recover=undefined $< $(TM_WRITER) $(TM_READER) -pthread -o $@
 
-SUITES += tests/telemetry/test_screen.py
+SUITES += tests/telemetry/test_screen.py tests/telemetry/test_map_tools.py
 
 TEST_BINS += $(TM)/test_audit $(TM)/audited
 SUITES    += $(TM)/test_audit

@@ -200,7 +200,7 @@ def death(directory):
     dead, done = stat(directory, a.pid, "--dead")
     ok(dead and dead["state"] == "exited" and done.returncode == 0, "stat --dead shows it")
     ok(dead and dead["nodes"] == live["nodes"], "with its last state")
-    ok(dead and len(dead["history"]) >= 15 and
+    ok(dead and len(dead["history"]) >= 5 and
        all(x["age_ms"] >= y["age_ms"] for x, y in zip(dead["history"], dead["history"][1:])),
        "and its last seconds", dead and len(dead["history"]))
     b = Actor(directory)
@@ -322,7 +322,8 @@ def dead_are_capped(directory):
         a.kill()
     name = files(directory)[0]
     for i in range(40):
-        shutil.copy(f"{directory}/{name}", f"{directory}/1-{i + 2}-3-0")
+        subprocess.run(["cp", "--sparse=always", f"{directory}/{name}",
+                        f"{directory}/1-{i + 2}-3-0"], check=True)
         os.utime(f"{directory}/1-{i + 2}-3-0", (1000 + i, 1000 + i))
     a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
     a.tell("alloc 10 10")

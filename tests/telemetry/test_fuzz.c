@@ -15,6 +15,7 @@
 
 #include "tests/telemetry/fake.h"
 #include "tests/telemetry/tap.h"
+#include "tools/map_text.h"
 #include "tools/reader_json.h"
 #include "tools/reader_text.h"
 
@@ -129,7 +130,8 @@ static void check_text(char *text)
 		unsafe += (*c < 0x20 && *c != '\n') || *c == 0x7f;
 }
 
-static void show(struct reader *r, struct reader_snapshot *s, struct reader_history *h)
+static void show(struct reader *r, struct reader_snapshot *s, struct reader_history *h,
+		 struct reader_map *m)
 {
 	struct process p = {.info = reader_info(r), .now = *s};
 	char *text = NULL;
@@ -137,8 +139,9 @@ static void show(struct reader *r, struct reader_snapshot *s, struct reader_hist
 	FILE *out = open_memstream(&text, &size);
 	struct json j = {.out = out};
 
-	json_process(&j, p.info, s, NULL, true, h);
+	json_process(&j, p.info, s, NULL, true, m, h);
 	text_process(out, &p, NULL, h);
+	map_put_text(out, m, s->pool);
 	fclose(out);
 	check_text(text);
 	free(text);
@@ -172,7 +175,7 @@ static void look(void)
 			check_map(&m);
 		else
 			cut++;
-		show(r, &s, &h);
+		show(r, &s, &h, &m);
 	}
 	reader_map_free(&m);
 	reader_history_free(&h);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The screen of numaslab top, looked at in tmux: 80x24 and 200x60, keys, colours, endings."""
+import difflib
 import os
 import re
 import shutil
@@ -224,6 +225,138 @@ def plain(directory):
     s.shows("terminal is not known", "an unknown terminal is said")
 
 
+# --- Captures: whole screens against stored ones. ---
+
+def normal(text):
+    """What a screen says without the numbers of the day: words, order, shapes."""
+    lines = []
+    for line in text.splitlines():
+        line = re.sub(r"fill 0\[.{10}\]100%", "fill ~", line)
+        line = re.sub("[▁▂▃▄▅▆▇█]{2,}", lambda m: "~" if set(m[0]) - {"█"} else "█+", line)
+        line = re.sub(r"(?<=max # )\S+", "~", line)
+        line = re.sub(r"\d[\d.]*[kKMGTPE]?%?", "#", line)
+        line = re.sub(r"(?<=max # )\S.*", "~", re.sub(" +", " ", line))
+        line = re.sub(r"([apfe▓░·])\1{2,}", r"\1+", line).rstrip()
+        lines.append(line)
+    while lines and not lines[-1]:
+        lines.pop()
+    return "\n".join(lines) + "\n"
+
+
+def same(name, screen, sign):
+    """The screen once it shows the sign, and once more after a look, against the stored one."""
+    path = os.path.join(os.path.dirname(__file__), "captures", name + ".txt")
+    screen.wait(sign)
+    end = time.monotonic() + 10
+    want = open(path).read() if os.path.exists(path) else ""
+    while True:
+        text = screen.text()
+        if normal(text) == want or time.monotonic() > end or os.environ.get("UPDATE_CAPTURES"):
+            break
+        time.sleep(0.1)
+    if os.environ.get("UPDATE_CAPTURES"):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        time.sleep(1)
+        with open(path, "w") as f:
+            f.write(normal(screen.text()))
+        return
+    ok(normal(text) == want, f"the screen is as stored: {name}",
+       *difflib.unified_diff(want.splitlines(), normal(text).splitlines(), "stored", "seen",
+                             lineterm=""))
+
+
+def captures(directory, width, height):
+    """One thread, two nodes of three, the same every time."""
+    a = Actor(directory, NUMASLAB_TOPOLOGY="0:1G@0;1:1G;2:1G", NUMASLAB_PUBLISH_AFTER_MS="0",
+              NUMASLAB_TICK_MS="20")
+    a.tell("node 20000 100 0")
+    a.tell("node 3000 3000 2")
+    a.tell("holes 3")
+    a.tell("node 12 20000 2")
+    a.tell("alloc 3 500000")
+    a.tell("tick")
+    size = f"{width}x{height}"
+    s = Screen(directory, width, height, env="LC_ALL=C.UTF-8")
+    s.wait(str(a.pid))
+    same(f"{size}-processes", s, "COMMAND")
+    s.keys("h")
+    same(f"{size}-help", s, "keys")
+    s.keys("h")
+    s.wait("COMMAND")
+    s.keys("Enter")
+    same(f"{size}-nodes", s, "held max")
+    s.keys("End", "Enter")
+    same(f"{size}-classes", s, "size classes of node 2")
+    s.keys("Home", "Enter")
+    same(f"{size}-map-class", s, "fill 0")
+    text = s.text()
+    ok("blocks of 3072, each a slab" in text and "slabs of node 2" in text,
+       "Enter on a class: the map of its slabs on the node", text)
+    s.keys("n")
+    s.shows("slabs of all nodes", "n: on all nodes")
+    s.keys("c")
+    same(f"{size}-map", s, "all classes")
+    s.keys("Escape")
+    s.shows("size classes of node 2", "Escape is back")
+    s.keys("Escape")
+    s.wait("NODE")
+    s.keys("m")
+    s.shows("all classes, each", "m is the map of all")
+    s.keys("Escape")
+    s.wait("NODE")
+    s.keys("Escape")
+    s.wait("COMMAND")
+    s.keys("m")
+    s.shows("slabs of all nodes", "also from the processes")
+    a.kill()
+    s.shows("is gone", "a process that goes takes its map along")
+    s.keys("q")
+    s.shows("ended 0", "q ends it")
+
+
+def map_in_other_ways(directory):
+    a = Actor(directory)
+    a.tell("alloc 100000 200")
+    a.tell("tick")
+    s = Screen(directory, env="LC_ALL=C")
+    s.wait(str(a.pid))
+    s.keys("m")
+    text = s.wait("node 0: ")
+    ok(text.isascii() and re.search("^[apfe]{40,}$", text, re.M), "the map in ASCII: letters", text)
+    tmux("resize-window", "-x", "40", "-y", "10")
+    text = s.wait(r"each \d+ slabs")
+    ok(re.search(r"each \d+ slabs", text) and len(text.splitlines()) == 10 and
+       all(len(line) <= 40 for line in text.splitlines()),
+       "in a small window each letter is several slabs", text)
+    tmux("resize-window", "-x", "10", "-y", "3")
+    time.sleep(0.5)
+    tmux("resize-window", "-x", "120", "-y", "30")
+    s.shows("node 0: .*fill 0", "it survives a tiny one")
+    s = Screen(directory, env="LC_ALL=C.UTF-8 NO_COLOR=1")
+    s.wait(str(a.pid))
+    s.keys("m")
+    s.wait("node 0: ")
+    text = s.text("-e")
+    ok(re.search("█{20,}|▓{20,}|░{20,}", text) and
+       not re.search(r"\x1b\[[0-9;]*[34][0-9]m", text.replace("\x1b[39m", "").replace(
+           "\x1b[49m", "")), "NO_COLOR: shapes alone", repr(text))
+    a.tell("free")
+    s.shows("node 0: .*", "it follows the process")
+    a.kill()
+    old = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+    old.tell("tick")
+    for name in os.listdir(directory):
+        if re.fullmatch(rf"\d+-{old.pid}-\d+-\d+", name):
+            with open(f"{directory}/{name}", "r+b") as f:
+                f.seek(10)
+                f.write(b"\0\0")
+    s = Screen(directory)
+    s.wait(str(old.pid))
+    s.keys("m")
+    s.shows("no slab map", "a file of the older format has none, and that is said")
+    old.kill()
+
+
 def main():
     if not shutil.which("tmux"):
         print("1..0 # SKIP tmux is not installed")
@@ -234,6 +367,9 @@ def main():
         small(parent + "/a")
         wide(parent + "/b")
         plain(parent + "/c")
+        captures(parent + "/d", 80, 24)
+        captures(parent + "/e", 200, 60)
+        map_in_other_ways(parent + "/f")
     finally:
         tmux("kill-server")
         shutil.rmtree(parent, ignore_errors=True)
