@@ -173,7 +173,7 @@ int mem_bring_mask(struct slab *s, uint16_t mask, unsigned want, bool strict)
 		int there = bring_range(addr + lo * GRANULE, n * GRANULE, want, strict);
 
 		if (there >= 0)
-			s->resident |= run;
+			slab_write(s->resident, (uint16_t)(s->resident | run));
 		if (there >= 0 && s->resident == UINT16_MAX)
 			huge_filled(s);
 		observe_leave(addr);
@@ -245,7 +245,7 @@ size_t mem_discard(struct slab *s)
 	bool gone = mem_give_back(at, slab_bytes(s));
 	for (unsigned i = 0; i < s->units && gone; i++) {
 		account_gone(&s[i], (size_t)__builtin_popcount(s[i].resident) * GRANULE);
-		s[i].resident = 0;
+		slab_write(s[i].resident, (uint16_t)0);
 	}
 	observe_leave(at);
 	return gone ? bytes : 0;
@@ -267,7 +267,7 @@ size_t mem_discard_mask(struct slab *s, uint16_t mask)
 
 		if (!os_discard((char *)at + lo * GRANULE, n * GRANULE))
 			break;
-		s->resident &= (uint16_t)~run;
+		slab_write(s->resident, (uint16_t)(s->resident & ~run));
 		mask &= (uint16_t)~run;
 		bytes += n * GRANULE;
 	}

@@ -125,7 +125,7 @@ inline_ void slab_set_state(struct slab *s, enum span_state state)
 	__atomic_store_n(&s->state, (uint8_t)state, __ATOMIC_RELAXED);
 }
 
-/* Fields that telemetry_map() reads while their owner may be another thread. */
+/* Fields that telemetry_map() or observe_step() reads while their owner is another thread. */
 #define slab_write(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 
 /* All units of a slab that is born, or of a span that is or becomes free. */

@@ -408,10 +408,13 @@ static long text_memory(char *to, size_t room_, int node)
 {
 	int at = position_of(node);
 
+	pthread_mutex_lock(&guard);
+	long free = at < 0 ? 0 : room((unsigned)at);
+	pthread_mutex_unlock(&guard);
 	return at < 0 ? -ENOENT
 		      : snprintf(to, room_,
 				 "Node %d MemTotal:       %ld kB\nNode %d MemFree:        %ld kB\n",
-				 node, fake.node[at].pages * 4, node, room((unsigned)at) * 4);
+				 node, fake.node[at].pages * 4, node, free * 4);
 }
 
 long os_read_file(const char *path, char *to, size_t room_)

@@ -258,7 +258,9 @@ static void *stepper(void *arg)
 		size_t before = observe_state.chunks;
 
 		atomic_store(&observe.next_ms, 0);
+		lock_take(&observe_state.lock);
 		observe_state.pass_ms = 0;
+		lock_release(&observe_state.lock);
 		observe_tick(fake.now_ms);
 		sets += observe_state.chunks > before;
 	}
