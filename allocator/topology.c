@@ -48,8 +48,8 @@ static int64_t find_kilobytes(const char *text, size_t n, const char *key)
 bool topology_memory(unsigned index, uint64_t *total, uint64_t *free)
 {
 	char path[64], text[512];
-	long n = os_read_file(node_path(path, topology.number[index], "/meminfo"), text,
-			      sizeof(text));
+	long n =
+	    os_read_file(node_path(path, topology.number[index], "/meminfo"), text, sizeof(text));
 	int64_t all = n > 0 ? find_kilobytes(text, (size_t)n, "MemTotal:") : -1;
 	int64_t unused = n > 0 ? find_kilobytes(text, (size_t)n, "MemFree:") : -1;
 

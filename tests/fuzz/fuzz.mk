@@ -4,7 +4,7 @@ FZ := $(BUILD)/tests/fuzz
 FZ_SECONDS ?= 60
 FZ_CLANG := $(shell command -v clang)
 FZ_FLAGS = $(UT_FLAGS) -DCHECK_FAILED=abort -O1 -fsanitize=fuzzer-no-link
-FZ_SRC := $(filter-out allocator/os.c,$(UT_SRC)) preload/preload.c tests/unit/os_fake.c tests/unit/audit.c \
+FZ_SRC := $(filter-out allocator/os.c,$(UT_SRC)) preload/preload.c tests/unit/os_fake.c tests/unit/os_fake_rest.c tests/unit/audit.c \
 	  tests/fuzz/fuzz_ops.c
 FZ_OBJ := $(FZ_SRC:%.c=$(FZ)/obj/%.o)
 FZ_CORPUS := $(sort $(wildcard tests/fuzz/corpus/*))

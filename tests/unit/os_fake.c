@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/unit/os_fake.h"
+#include "tests/unit/os_fake_internal.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <numaif.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 struct fake fake;
 size_t os_page_size = 4096;
@@ -65,7 +59,7 @@ void fake_heal(void)
 		fake.call[i].fail_n = 0;
 }
 
-static bool fails(enum fake_call call)
+bool fake_fails(enum fake_call call)
 {
 	struct fake_call_state *c = &fake.call[call];
 
@@ -82,7 +76,7 @@ static bool page_of(const void *at, size_t *page)
 	return range.at && (const char *)at >= range.at && *page < range.pages;
 }
 
-static int position_of(int number)
+int fake_position(int number)
 {
 	for (unsigned i = 0; i < fake.count; i++)
 		if (fake.node[i].number == number)
@@ -100,6 +94,14 @@ static void page_drop(size_t page)
 static long room(unsigned i)
 {
 	return fake.node[i].pages - fake.node[i].used - fake.node[i].cache;
+}
+
+long fake_free(unsigned i)
+{
+	pthread_mutex_lock(&guard);
+	long free = room(i);
+	pthread_mutex_unlock(&guard);
+	return free;
 }
 
 /* As PREFERRED: there, else the nearest with free memory, else the nearest's cache goes. */
@@ -122,7 +124,7 @@ static int place_for(unsigned want)
 static bool page_bring(size_t page)
 {
 	unsigned want =
-	    range.policy[page] ? range.policy[page] - 1u : (unsigned)position_of(fake_here);
+	    range.policy[page] ? range.policy[page] - 1u : (unsigned)fake_position(fake_here);
 
 	if (range.place[page])
 		return true;
@@ -174,7 +176,7 @@ bool os_range_is_free(uintptr_t at, size_t bytes)
 {
 	if (bytes >= (size_t)64 << 20)
 		range_set(at, bytes);
-	if (fails(FAKE_range_is_free))
+	if (fake_fails(FAKE_range_is_free))
 		return false;
 	void *p = real_map((void *)at, bytes, MAP_FIXED_NOREPLACE);
 
@@ -187,7 +189,7 @@ bool os_map_at(void *at, size_t bytes)
 {
 	size_t page;
 
-	if (fails(FAKE_map_at) || real_map(at, bytes, MAP_FIXED_NOREPLACE) != at)
+	if (fake_fails(FAKE_map_at) || real_map(at, bytes, MAP_FIXED_NOREPLACE) != at)
 		return false;
 	if (page_of(at, &page))
 		memset(range.mapped + page, 1, bytes / os_page_size);
@@ -196,7 +198,7 @@ bool os_map_at(void *at, size_t bytes)
 
 void *os_map(size_t bytes)
 {
-	return fails(FAKE_map) ? NULL : real_map(NULL, bytes, 0);
+	return fake_fails(FAKE_map) ? NULL : real_map(NULL, bytes, 0);
 }
 
 /* Pages that go, and with a mapping its policy. */
@@ -219,7 +221,7 @@ static void range_drop(void *at, size_t bytes, bool policy, bool mapped)
 
 bool os_unmap(void *at, size_t bytes)
 {
-	if (fails(FAKE_unmap))
+	if (fake_fails(FAKE_unmap))
 		return false;
 	range_drop(at, bytes, true, false);
 	return munmap(at, bytes) == 0;
@@ -231,7 +233,7 @@ int os_populate(void *at, size_t bytes)
 	int r = 0;
 
 	pthread_mutex_lock(&guard);
-	bool bad = fails(FAKE_populate);
+	bool bad = fake_fails(FAKE_populate);
 	if (bad)
 		n = fake.call[FAKE_populate].partial ? n / 2 : 0;
 	/* What is not mapped cannot come in. */
@@ -247,7 +249,7 @@ int os_populate(void *at, size_t bytes)
 
 bool os_discard(void *at, size_t bytes)
 {
-	if (fails(FAKE_discard))
+	if (fake_fails(FAKE_discard))
 		return false;
 	range_drop(at, bytes, false, true);
 	return madvise(at, bytes, MADV_DONTNEED) == 0;
@@ -255,7 +257,7 @@ bool os_discard(void *at, size_t bytes)
 
 bool os_remap_fresh(void *at, size_t bytes)
 {
-	if (fails(FAKE_remap_fresh))
+	if (fake_fails(FAKE_remap_fresh))
 		return false;
 	range_drop(at, bytes, true, true);
 	return real_map(at, bytes, MAP_FIXED) == at;
@@ -265,7 +267,7 @@ bool os_move_range(void *from, void *to, size_t bytes)
 {
 	size_t a, b;
 
-	if (fails(FAKE_move_range) ||
+	if (fake_fails(FAKE_move_range) ||
 	    mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != to)
 		return false;
 	if (page_of(from, &a) && page_of(to, &b))
@@ -281,14 +283,14 @@ bool os_no_huge(void *at, size_t bytes)
 {
 	(void)at;
 	(void)bytes;
-	return !fails(FAKE_no_huge);
+	return !fake_fails(FAKE_no_huge);
 }
 
 bool os_huge(void *at, size_t bytes)
 {
 	if ((uintptr_t)at % ((size_t)2 << 20) || bytes != (size_t)2 << 20)
 		abort();
-	return !fails(FAKE_huge);
+	return !fake_fails(FAKE_huge);
 }
 
 int os_set_policy(void *at, size_t bytes, int mode, int node)
@@ -297,7 +299,7 @@ int os_set_policy(void *at, size_t bytes, int mode, int node)
 	int r = 0;
 
 	pthread_mutex_lock(&guard);
-	if (fails(FAKE_set_policy))
+	if (fake_fails(FAKE_set_policy))
 		r = -fake.call[FAKE_set_policy].error;
 	else if ((mode & BALANCING) &&
 		 (mode == (MPOL_BIND | BALANCING) ? fake.refuse_bind : fake.refuse_many))
@@ -306,7 +308,7 @@ int os_set_policy(void *at, size_t bytes, int mode, int node)
 		for (size_t i = 0; i < n && mode != MPOL_DEFAULT && r == 0; i++)
 			r = range.mapped[page + i] ? 0 : -EFAULT;
 		for (size_t i = 0; i < n && r == 0; i++) {
-			range.policy[page + i] = node < 0 ? 0 : (uint8_t)(position_of(node) + 1);
+			range.policy[page + i] = node < 0 ? 0 : (uint8_t)(fake_position(node) + 1);
 			range.mode[page + i] = (uint16_t)mode;
 		}
 	}
@@ -316,12 +318,12 @@ int os_set_policy(void *at, size_t bytes, int mode, int node)
 
 int os_task_policy(void)
 {
-	return fails(FAKE_task_policy) ? -fake.call[FAKE_task_policy].error : fake.task_policy;
+	return fake_fails(FAKE_task_policy) ? -fake.call[FAKE_task_policy].error : fake.task_policy;
 }
 
 int os_mems_allowed(uint64_t mask[OS_NODE_WORDS])
 {
-	if (fails(FAKE_mems_allowed))
+	if (fake_fails(FAKE_mems_allowed))
 		return -fake.call[FAKE_mems_allowed].error;
 	memset(mask, 0, OS_NODE_WORDS * sizeof *mask);
 	for (unsigned i = 0; i < fake.count; i++)
@@ -336,7 +338,7 @@ int os_page_node(const void *at)
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&guard);
-	if (fails(FAKE_page_node))
+	if (fake_fails(FAKE_page_node))
 		r = -fake.call[FAKE_page_node].error;
 	else if (page_of(at, &page) && page_bring(page)) /* touched, we were not told */
 		r = fake.node[range.place[page] - 1].number;
@@ -347,10 +349,10 @@ int os_page_node(const void *at)
 int os_move_pages(void *at, size_t bytes, int node)
 {
 	size_t page, n = bytes / os_page_size;
-	int to = position_of(node), r = 0;
+	int to = fake_position(node), r = 0;
 
 	pthread_mutex_lock(&guard);
-	bool bad = fails(FAKE_move_pages);
+	bool bad = fake_fails(FAKE_move_pages);
 	if (bad)
 		n = fake.call[FAKE_move_pages].partial ? n / 2 : 0;
 	if (page_of(at, &page) && to >= 0)
@@ -377,101 +379,10 @@ int os_move_pages(void *at, size_t bytes, int node)
 
 int os_getcpu(unsigned *cpu, unsigned *node)
 {
-	if (fails(FAKE_getcpu))
+	if (fake_fails(FAKE_getcpu))
 		return -fake.call[FAKE_getcpu].error;
 	*cpu = *node = (unsigned)fake_here;
 	return 0;
-}
-
-static long text_nodes(char *to, size_t room_, bool memory)
-{
-	long n = 0;
-
-	for (unsigned i = 0; i < fake.count; i++)
-		if (!memory || fake.node[i].pages)
-			n += snprintf(to + n, room_ - (size_t)n, "%s%d", n ? "," : "",
-				      fake.node[i].number);
-	return n + snprintf(to + n, room_ - (size_t)n, "\n");
-}
-
-static long text_distances(char *to, size_t room_, int node)
-{
-	int at = position_of(node);
-	long n = 0;
-
-	for (unsigned i = 0; at >= 0 && i < fake.count; i++)
-		n += snprintf(to + n, room_ - (size_t)n, "%d ", fake.distance[at][i]);
-	return at < 0 ? -ENOENT : n + snprintf(to + n, room_ - (size_t)n, "\n");
-}
-
-static long text_memory(char *to, size_t room_, int node)
-{
-	int at = position_of(node);
-
-	pthread_mutex_lock(&guard);
-	long free = at < 0 ? 0 : room((unsigned)at);
-	pthread_mutex_unlock(&guard);
-	return at < 0 ? -ENOENT
-		      : snprintf(to, room_,
-				 "Node %d MemTotal:       %ld kB\nNode %d MemFree:        %ld kB\n",
-				 node, fake.node[at].pages * 4, node, free * 4);
-}
-
-long os_read_file(const char *path, char *to, size_t room_)
-{
-	int node;
-
-	if (fails(FAKE_read_file))
-		return -fake.call[FAKE_read_file].error;
-	if (strstr(path, "/node/has_memory"))
-		return text_nodes(to, room_, true);
-	if (strstr(path, "/node/online"))
-		return text_nodes(to, room_, false);
-	if (sscanf(path, "/sys/devices/system/node/node%d/", &node) == 1)
-		return strstr(path, "/meminfo") ? text_memory(to, room_, node)
-						: text_distances(to, room_, node);
-	if (strcmp(path, "/proc/self/status") == 0)
-		return snprintf(to, room_, "Name:\tx\nSeccomp:\t%d\n", fake.seccomp ? 2 : 0);
-	if (strcmp(path, "/proc/sys/vm/overcommit_memory") == 0)
-		return (to[0] = (char)(48 + fake.overcommit), 1);
-	return -ENOENT;
-}
-
-uint64_t os_rlimit(int resource)
-{
-	(void)resource;
-	return UINT64_MAX;
-}
-
-uint64_t os_now_ms(void)
-{
-	return fake.now_ms;
-}
-
-void os_wait(_Atomic uint32_t *word, uint32_t while_is)
-{
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, while_is, NULL, NULL, 0);
-}
-
-void os_wake_one(_Atomic uint32_t *word)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-void os_yield(void)
-{
-	sched_yield();
-}
-
-void os_write_error(const char *text, size_t n)
-{
-	if (write(2, text, n) < 0)
-		return;
-}
-
-_Noreturn void os_abort(void)
-{
-	abort();
 }
 
 long fake_used(unsigned node)

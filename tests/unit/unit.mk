@@ -8,7 +8,7 @@ UT_RENAME = -include tests/unit/rename.h
 UT_SRC := $(filter-out preload/%,$(LIB_SRC))
 UT_ALLOC := $(UT_SRC:%.c=$(UT)/lib/%.o) $(UT)/lib/preload/preload.o
 UT_REAL := $(UT_ALLOC)
-UT_FAKE := $(filter-out $(UT)/lib/allocator/os.o,$(UT_ALLOC)) $(UT)/obj/os_fake.o $(UT)/obj/audit.o
+UT_FAKE := $(filter-out $(UT)/lib/allocator/os.o,$(UT_ALLOC)) $(UT)/obj/os_fake.o $(UT)/obj/os_fake_rest.o $(UT)/obj/audit.o
 
 UT_PURE := test_sizeclass test_link test_layout test_slab test_slab_steps test_tunables
 UT_MACHINE := test_span test_large test_salvage test_topology test_ladder test_placement test_random test_faults \
