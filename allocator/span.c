@@ -102,13 +102,13 @@ static void mark_free(struct slab *s, size_t n, bool dirty)
 {
 	slab_set_state(s, SPAN_FREE);
 	s->dirty = dirty;
-	s->units = (uint32_t)n;
+	slab_write(s->units, (uint32_t)n);
 	s->head_units = 0;
 	slab_set_state(&s[n - 1], SPAN_FREE);
 	s[n - 1].dirty = dirty;
 	s[n - 1].head_units = (uint32_t)(n - 1);
 	if (n > 1)
-		s[n - 1].units = 0;
+		slab_write(s[n - 1].units, 0);
 }
 
 static void mark_taken(struct slab *s, size_t n)

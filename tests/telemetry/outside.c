@@ -173,8 +173,9 @@ static unsigned in_bin(struct outside *o, const char *memory, uintptr_t desc, ui
 		o->torn++;
 		return 0;
 	}
-	*current = (uintptr_t)heap.cls[s->cls].current == desc;
-	if (!*current)
+	bool filled = (uintptr_t)heap.cls[s->cls].current == desc;
+	*current = filled || (uintptr_t)heap.cls[s->cls].room == desc;
+	if (!filled)
 		return 0;
 	uintptr_t first = heap.bin[s->cls];
 	return first - at < (size_t)s->units << UNIT_SHIFT
@@ -185,7 +186,7 @@ static unsigned in_bin(struct outside *o, const char *memory, uintptr_t desc, ui
 /*
  * How far the counters may lag (telemetry/counters.h): nothing of a FULL slab, of a LISTED one what
  * was freed by others before; of an owned one what others freed, and frees of its owner's until
- * the next look: a quarter of its blocks, any of the one that the heap allocates from.
+ * the next look: a quarter of its blocks, any of the two that the heap allocates from.
  */
 static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current)
 {

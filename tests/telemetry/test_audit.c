@@ -19,7 +19,7 @@
 struct layout layout; /* of nobody: sizes and states alone are used here */
 
 static char library[4096], program[4096], dir[] = "/dev/shm/numaslab-audit-XXXXXX";
-static const char *topology_text;
+static const char *topology_text, *publish_after = "0";
 
 /* --- The process. --- */
 
@@ -36,7 +36,7 @@ static void start(const char *folder)
 	if (pid == 0) {
 		setenv("LD_PRELOAD", library, 1);
 		setenv("NUMASLAB_DIR", folder, 1);
-		setenv("NUMASLAB_PUBLISH_AFTER_MS", "0", 1);
+		setenv("NUMASLAB_PUBLISH_AFTER_MS", publish_after, 1);
 		if (topology_text)
 			setenv("NUMASLAB_TOPOLOGY", topology_text, 1);
 		dup2(in[0], 0);
@@ -99,7 +99,7 @@ static struct reader *open_file(const char *folder)
 		}
 	if (d)
 		closedir(d);
-	if (!r)
+	if (!r && d)
 		printf("# %s\n", why);
 	return r;
 }
@@ -386,6 +386,32 @@ static void round_of(const char *name, const char *nodes)
 	waitpid(pid, NULL, 0);
 }
 
+/* It begins to publish while its threads are at work: what was before is walked beside them. */
+static void late(void)
+{
+	struct reader *r = NULL;
+	char folder[80];
+
+	publish_after = "300";
+	for (unsigned i = 0; i < 5; i++) {
+		snprintf(folder, sizeof folder, "%s/late-%u", dir, i);
+		start(folder);
+		tell("run");
+		for (unsigned k = 0; k < 3000 && !r; k++) {
+			usleep(10000); /* until it is there */
+			r = open_file(folder);
+		}
+		if (ok(r != NULL, "it publishes while its threads work") && tell("rest"))
+			audit(r, "after it");
+		reader_close(r);
+		r = NULL;
+		fclose(say);
+		fclose(answer);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
 int main(void)
 {
 	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
@@ -401,6 +427,7 @@ int main(void)
 	alarm(600);
 	round_of("plain", NULL);
 	round_of("nodes", "0:4G@0;1:4G@1;2:4G@2;3:4G@3");
+	late();
 	int status = tap_end();
 	fflush(stdout);
 	if (fork() == 0)
