@@ -202,7 +202,7 @@ int pub_pid(void)
 
 uint64_t pub_ram(void)
 {
-	struct sysinfo info;
+	struct sysinfo info = {.mem_unit = 0};
 
 	return sys(SYS_sysinfo, &info, 0, 0, 0, 0, 0) < 0 ? 0 : info.totalram * info.mem_unit;
 }
