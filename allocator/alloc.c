@@ -34,7 +34,7 @@ cold static void turn(void)
 	observe_tick(now_ms);
 }
 
-static void *class_alloc(unsigned cls)
+static void *class_alloc(unsigned cls, size_t size)
 {
 	struct heap *h = heap_here();
 	void *p;
@@ -44,6 +44,8 @@ static void *class_alloc(unsigned cls)
 
 	if (unlikely(!h))
 		return checked(class_alloc_homeless(cls));
+	h->cls[cls].asked += size;
+	h->cls[cls].looked++;
 	p = heap_pop_any(h, cls);
 	if (!p)
 		p = heap_refill(h, cls, false);
@@ -55,7 +57,7 @@ noinline_ void *alloc_slow(size_t size)
 	bool zero;
 
 	if (likely(size <= CLASS_SIZE_MAX))
-		return class_alloc(class_of(size | (size == 0)));
+		return class_alloc(class_of(size | (size == 0)), size);
 	if (size > PTRDIFF_MAX || !alloc_boot())
 		return NULL;
 	return large_alloc(size, 1, &zero);
@@ -70,7 +72,7 @@ void *alloc_aligned(size_t align, size_t size)
 	unsigned cls = class_aligned(size | (size == 0), align);
 
 	if (cls)
-		return class_alloc(cls);
+		return class_alloc(cls, size);
 	if (!alloc_boot())
 		return NULL;
 	return large_alloc(max_size(size, 1), align, &zero);

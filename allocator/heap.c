@@ -109,9 +109,10 @@ void heap_settle_class(struct heap *h, unsigned cls)
 {
 	struct class_heap *c = &h->cls[cls];
 
-	if (c->own)
-		tally(h->index, cls, COUNT_own, (int64_t)c->own);
-	c->own = 0;
+	if (c->own | c->looked)
+		tally_row(h->index, cls, {COUNT_own, (int64_t)c->own},
+			  {COUNT_asked, (int64_t)c->asked}, {COUNT_looked, (int64_t)c->looked});
+	c->own = c->asked = c->looked = 0;
 	if (h->remote_out)
 		tally(h->index, cls, COUNT_remote_out, (int64_t)h->remote_out);
 	h->remote_out = 0;

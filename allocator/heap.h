@@ -25,7 +25,8 @@ struct class_heap {
 	uint16_t filled; /* slabs in a row that were used to their end: how boldly to populate */
 	bool away;	 /* may have slabs of another node (steps 4, 5) */
 	uint8_t churn;	 /* slabs that came and went without filling: look ever more rarely */
-	uint64_t own;	 /* refills of step 1 not yet in the node's counters */
+	/* Not yet in the node's counters: refills of step 1; slow mallocs, what they asked for. */
+	uint64_t own, looked, asked;
 };
 
 struct heap {

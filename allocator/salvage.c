@@ -134,7 +134,7 @@ static void salvage_class(struct heap *h, unsigned cls)
 	if (was.current)
 		tally(was.cached_node, cls, COUNT_cached, -(int64_t)was.cached);
 	h->bin[cls] = bin_empty();
-	*c = (struct class_heap){.own = was.own};
+	*c = (struct class_heap){.own = was.own, .asked = was.asked, .looked = was.looked};
 	if (is_owned(h, was.current, cls))
 		salvage_slab(was.current, bin == bin_empty() ? 0 : bin);
 	if (is_owned(h, was.room, cls))

@@ -33,7 +33,9 @@
 	X(remote_in, "objects", "freed into the node's slabs by threads that do not own them")  \
 	X(remote_out, "objects", "freed by the node's threads into slabs of others")            \
 	X(misplaced, "slabs", "whose memory is not where it was wanted")                        \
-	X(released, "bytes", "returned to the system, ever")
+	X(released, "bytes", "returned to the system, ever")                                    \
+	X(asked, "bytes", "asked for by the slow mallocs, which stand for all of a class")      \
+	X(looked, "objects", "slow mallocs whose size was added to asked")
 /* clang-format on */
 
 enum counter {

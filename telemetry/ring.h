@@ -252,7 +252,7 @@ _Static_assert(sizeof(struct ring_header) <= RING_HEADER_SIZE, "format");
 _Static_assert(sizeof(struct ring_name) == 24, "format");
 _Static_assert(sizeof(struct ring_class) == 8, "format");
 _Static_assert(sizeof(struct ring_pool) == 16, "format");
-_Static_assert(COUNTER_COUNT == 17 && RING_ROW_WORDS == 24,
+_Static_assert(COUNTER_COUNT == 19 && RING_ROW_WORDS == 24,
 	       "a counter more is a new minor version: mend RING_MINOR and this line");
 _Static_assert(sizeof(struct ring_totals) == 256, "format");
 _Static_assert(sizeof(struct ring_entry) == 64, "format");

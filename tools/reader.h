@@ -44,6 +44,7 @@ struct reader_info {
 struct reader_counts {
 	uint64_t counter[COUNTER_COUNT];
 	uint64_t used_bytes, capacity_bytes, cached_bytes;
+	uint64_t asked_bytes; /* of what is out, estimated; snapshots only */
 };
 
 struct reader_pool {

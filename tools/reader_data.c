@@ -123,6 +123,18 @@ static void add_counts(struct reader_counts *to, const struct reader_counts *c)
 	to->used_bytes += c->used_bytes;
 	to->capacity_bytes += c->capacity_bytes;
 	to->cached_bytes += c->cached_bytes;
+	to->asked_bytes += c->asked_bytes;
+}
+
+/* What is out, of the mean size of the mallocs that were looked at; their class's if none was. */
+static uint64_t asked_bytes(const uint64_t n[COUNTER_COUNT], uint64_t size)
+{
+	uint64_t out = n[COUNT_used] > n[COUNT_cached] ? n[COUNT_used] - n[COUNT_cached] : 0;
+	double mean = n[COUNT_looked] ? (double)n[COUNT_asked] / (double)n[COUNT_looked] : -1;
+
+	if (!(mean >= 0 && mean <= (double)size)) /* none, or a damaged row */
+		mean = (double)size;
+	return (uint64_t)((double)out * mean);
 }
 
 static void load_live(struct reader *r, void *data)
@@ -144,6 +156,7 @@ static void load_live(struct reader *r, void *data)
 			c->used_bytes = c->counter[COUNT_used] * size;
 			c->capacity_bytes = c->counter[COUNT_slots] * size;
 			c->cached_bytes = c->counter[COUNT_cached] * size;
+			c->asked_bytes = asked_bytes(c->counter, size);
 			add_counts(&pool->sum, c);
 		}
 	}

@@ -100,7 +100,10 @@ static void put_counts(struct json *j, const struct reader_counts *c)
 	json_number(j, "capacity_bytes", c->capacity_bytes);
 	json_number(j, "used_bytes", c->used_bytes);
 	json_number(j, "cached_bytes", c->cached_bytes);
-	json_null(j, "asked_estimate");
+	if (c->asked_bytes || c->used_bytes == 0)
+		json_number(j, "asked_estimate", c->asked_bytes);
+	else
+		json_null(j, "asked_estimate"); /* the history does not say */
 	json_number(j, "held_bytes", n[COUNT_held]);
 	json_real(j, "fragmentation", reader_fragmentation(c));
 	json_open(j, "refill", '{');

@@ -144,6 +144,11 @@ def exactness(directory):
        "30000 blocks more are 30000 objects more", total(before, "objects"),
        total(after, "objects"))
     ok(not conserved(after), "conservation, and classes sum up to nodes", *conserved(after))
+    out = 30000 * 100
+    asked = total(after, "asked_estimate") - total(before, "asked_estimate")
+    ok(0.9 * out <= asked <= 1.05 * out < total(after, "used_bytes") * 0.95,
+       "asked_estimate is what was asked for, not what its class has", asked,
+       total(after, "used_bytes"))
     os.kill(a.pid, signal.SIGSTOP)
     heap, held = heap_kilobytes(a.pid), total(after, "held_bytes") // 1024
     held += after["large"]["kept_bytes"] // 1024

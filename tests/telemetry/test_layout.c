@@ -102,7 +102,7 @@ static size_t section_at(unsigned type)
 
 static void sections(void)
 {
-	section(1, 24, 17);
+	section(1, 24, 19);
 	section(2, 8, CLASS_COUNT);
 	section(3, 16, 3);
 	section(4, 192, 3 * CLASS_COUNT);
