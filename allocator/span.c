@@ -4,9 +4,9 @@
 
 #include <numaif.h>
 
-#define TABLE_UNITS    512u /* whose descriptors are mapped at once: 64 KiB of them */
-#define COMMIT_UNITS   32u  /* 2 MiB: the least that becomes writable at once */
-#define SEARCH_EFFORT  8 /* spans looked at in a bin where some are too short */
+#define TABLE_UNITS   512u /* whose descriptors are mapped at once: 64 KiB of them */
+#define COMMIT_UNITS  32u  /* 2 MiB: the least that becomes writable at once */
+#define SEARCH_EFFORT 8	   /* spans looked at in a bin where some are too short */
 
 unsigned span_bin_of(size_t n)
 {

@@ -122,9 +122,8 @@ struct ring_header {
 	/* Since minor 1.  unit of an address = (address - base) >> 16, its window (= pool) =
 	 * (address - base) >> window_shift; the last window holds the large blocks. */
 	uint64_t base, span; /* of all windows */
-	uint64_t
-	    map_at; /* where the process itself maps SLAB_MAP and SLAB_DIR to be read (eBPF); */
-	uint64_t dir_at; /* 0: there is none */
+	uint64_t map_at;     /* where SLAB_MAP and SLAB_DIR are read in the process (eBPF); */
+	uint64_t dir_at;     /* 0: there is none */
 	uint32_t window_shift, window_count;
 	uint64_t reserved3;
 	/* From here on it changes; a line of its own. */
