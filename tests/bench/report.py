@@ -312,9 +312,7 @@ def status(result):
 def judged(result):
     verdicts = [d["verdict"] for d in result["comparisons"].values()]
     count = ", ".join(f"{verdicts.count(v)} {v}" for v in VERDICTS if v in verdicts)
-    return [f"### Against {result['base']}: {count}\n", judged_table(result),
-            "".join(f"- {d['problem']['what']}\n" for d in result["comparisons"].values()
-                    if d["problem"])]
+    return [f"### Against {result['base']}: {count}\n", judged_table(result)]
 
 
 def prepare(result):
@@ -336,6 +334,10 @@ def markdown(result):
     width = spread(prepare(result))
     out = [f"{m['cpu']}, {m['cpus']} processors, Linux {m['kernel']}, load {m['load']:.1f}; "
            + ", ".join(f"{a} {v}".strip() for a, v in result["allocators"].items()) + ".\n"]
+    failed = [f"- {name}: {what}\n" for name, document in result["comparisons"].items()
+              for what in compared.problems(document)]
+    if failed:
+        out.append("### Failed\n\n" + "".join(failed))
     if result["base"]:
         return "\n".join(out + judged(result))
     if result["rows"]:
