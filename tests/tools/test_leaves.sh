@@ -79,8 +79,10 @@ cat >"$scratch/suite" <<EOF
 	[ "\$1" ] && exit
 	LD_PRELOAD=$build/libnumaslab.so /usr/bin/python3 -c '
 import glob, os
-x = [b"x" * (1000 + i % 9) for i in range(60000)]
-print("publish" + "ed" if glob.glob(f"$shm/*-{os.getpid()}-*") else "silent", flush=True)
+x = []
+while not glob.glob(f"$shm/*-{os.getpid()}-*") and len(x) < 500000:
+    x += [b"x" * (1000 + i % 9) for i in range(1000)]
+print("publish" + "ed" if len(x) < 500000 else "silent", flush=True)
 os.kill(os.getpid(), 9)'
 	echo "ok 2 - \$(echo waiting)"
 	sleep 4322.$$

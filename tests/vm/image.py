@@ -33,6 +33,11 @@ def run(cmd, **kw):
         raise Missing(f"{' '.join(cmd[:3])}: {last[-1] if last else e.returncode}")
 
 
+def kernel_packages(series):
+    found = run(["apt-cache", "search", "--names-only", SERIES[series]], timeout=120).split("\n")
+    return [line.split()[0] for line in found if line.startswith("linux-image-")]
+
+
 def kernel_path(series, cache):
     """Path of a vmlinuz of that series: NUMASLAB_VM_KERNEL_<series>, the cache, or the package."""
     own = os.environ.get("NUMASLAB_VM_KERNEL_" + series.replace(".", "_"))
@@ -43,8 +48,10 @@ def kernel_path(series, cache):
     have = glob.glob(f"{cache}/kernel-{series}/vmlinuz-*")
     if have:
         return have[0]
-    found = run(["apt-cache", "search", "--names-only", SERIES[series]], timeout=120).split("\n")
-    names = [line.split()[0] for line in found if line.startswith("linux-image-")]
+    names = kernel_packages(series)
+    if not names and os.geteuid() == 0:  # lists of a new machine may lack a part
+        run(["apt-get", "-q", "update"], timeout=300)
+        names = kernel_packages(series)
     if not names:
         raise Missing(f"apt-cache knows no kernel {series} (apt-get update first?)")
     newest = max(names, key=lambda n: [int(x) for x in re.findall(r"[0-9]+", n)])
