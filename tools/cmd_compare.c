@@ -78,6 +78,13 @@ static void note_circumstances(struct cmp_document *d)
 		cmp_note(d,
 			 "%zu pairs are too few for any verdict on figures that vary; %zu would do",
 			 last, needed);
+	if (judged && d->base &&
+	    2 * cmp_sets_floor(d->base->runs.n[CMP_AFTER], last) * (double)judged >
+		CMP_ALPHA / (double)d->plan.nlooks)
+		cmp_note(d,
+			 "the base holds %zu runs, too few for any verdict on figures that vary; "
+			 "record one with more pairs",
+			 d->base->runs.n[CMP_AFTER]);
 	if (m->load > 0.7 * m->cpus_online)
 		cmp_note(d, "the machine was busy when this began (load %.1f on %d CPUs)", m->load,
 			 m->cpus_online);

@@ -169,13 +169,20 @@ out:
 	return e;
 }
 
+double cmp_sets_floor(size_t na, size_t nb)
+{
+	double a = (double)na, b = (double)nb;
+
+	return exp(lgamma(a + 1) + lgamma(b + 1) - lgamma(a + b + 1));
+}
+
 struct cmp_estimate cmp_estimate_sets(const double *a, size_t na, const double *b, size_t nb,
 				      enum cmp_scale scale, int dir, double limit, uint64_t seed)
 {
 	struct cmp_estimate e = estimate_none();
 	struct cmp_rng rng = {seed};
 	double *sa = malloc((na + nb + CMP_RESAMPLES) * sizeof(*sa));
-	double *sb = sa + na, *boot = sb + nb, ways;
+	double *sb = sa + na, *boot = sb + nb;
 
 	if (!sa || !na || !nb)
 		goto out;
@@ -188,8 +195,7 @@ struct cmp_estimate cmp_estimate_sets(const double *a, size_t na, const double *
 
 		boot[i] = cmp_effect(ma, median_resampled(b, nb, sb, &rng), scale, dir);
 	}
-	ways = lgamma((double)(na + nb + 1)) - lgamma((double)(na + 1)) - lgamma((double)(nb + 1));
-	estimate_finish(&e, boot, limit, exp(-ways));
+	estimate_finish(&e, boot, limit, cmp_sets_floor(na, nb));
 out:
 	free(sa);
 	return e;

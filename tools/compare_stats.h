@@ -53,6 +53,9 @@ struct cmp_estimate cmp_estimate_pairs(const double *a, const double *b, size_t 
 struct cmp_estimate cmp_estimate_sets(const double *a, size_t na, const double *b, size_t nb,
 				      enum cmp_scale scale, int dir, double limit, uint64_t seed);
 
+/* The least p value that two sets can show: 1 / C(na + nb, na). */
+double cmp_sets_floor(size_t na, size_t nb);
+
 /* Holm's step-down: p[m] becomes adjusted p values; compare each with alpha. */
 void cmp_holm(double *p, size_t m);
 

@@ -213,6 +213,12 @@ def a_later_run_is_judged_against_a_base():
             code, out = replay(now, "--base", file.name, "--fail-over", "time=5%")
             assert code == expected, (reference, after, out["verdict"], metric(out))
             assert metric(out)["before"]["runs"] == 12
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as short:
+            json.dump(experiment([1], [.8], [1]), short)
+            short.flush()
+            for name, said in ((short.name, True), (file.name, False)):
+                code, out = replay(now, "--base", name)
+                assert any("the base holds 1 runs" in note for note in out["notes"]) == said, out["notes"]
         other = dict(experiment([1], [1], []), command=["false"])
         with tempfile.NamedTemporaryFile("w", suffix=".json") as second:
             json.dump(other, second)
