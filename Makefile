@@ -47,7 +47,7 @@ demo: ## run a real server under the library and show its heap
 
 check: ## all tests; ends with "N passed, N failed, N skipped"
 	@tests/setup build test bench vm
-	@$(MAKE) $(ALL_CORES) --no-print-directory check-bins
+	@tests/building $(sort $(TEST_BINS)) -- $(MAKE) $(ALL_CORES) --no-print-directory check-bins
 	@$(MAKE) --no-print-directory check-built
 
 .PHONY: check-bins check-built

@@ -71,6 +71,11 @@ else
 	skip "demo: Ctrl-C" "redis-server and redis-tools are not installed"
 fi
 
+# --- the building of the tests
+interrupt 'building: 1 of 2' tests/building "$scratch/suite" / -- sh -c 'sleep 300; true'
+[ "$seen" = 0 ] && [ "$status" = 130 ] && [ -z "$left" ]
+result $? "the building of the tests says where it is; Ctrl-C" "status $status, wanted 130" "processes: $left" "$(cat "$scratch/said")"
+
 # --- tests/run: suites with a process in a session of its own, and one that was killed while it published
 cat >"$scratch/suite" <<EOF
 	echo 1..2
