@@ -340,8 +340,11 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	/* All of the span: beyond .bytes may lie what a longer block wrote, and it is clean then.
 	 */
 	if (!os_move_range((void *)slab_addr(s), (void *)slab_addr(to), slab_bytes(s))) {
-		if (to->dirty)
-			enter_dirty(to);
+		/* Linux 6.1 and 6.12 have unmapped the place before they refuse (a block over
+		 * several mappings, say). */
+		if (!span_remap(&pool_large()->window, to))
+			atomic_store_explicit(&mem.unmap, true, memory_order_relaxed);
+		to->dirty = 0;
 		put_span(to);
 		return NULL;
 	}

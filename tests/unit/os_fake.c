@@ -266,8 +266,11 @@ bool os_remap_fresh(void *at, size_t bytes)
 bool os_move_range(void *from, void *to, size_t bytes)
 {
 	size_t a, b;
+	bool bad = fake_fails(FAKE_move_range);
 
-	if (fake_fails(FAKE_move_range) ||
+	if (bad && fake.call[FAKE_move_range].partial)
+		os_unmap(to, bytes); /* as 6.1 and 6.12 do */
+	if (bad ||
 	    mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != to)
 		return false;
 	if (page_of(from, &a) && page_of(to, &b))

@@ -135,6 +135,37 @@ static void growth_takes_what_is_kept_behind(const void *arg)
 	audit_all_returned();
 }
 
+/* The kernel may have unmapped the place before it refuses to move pages there. */
+static void a_move_that_is_refused(const void *arg)
+{
+	(void)arg;
+	machine_start(1, 64);
+	char *p = ns_malloc(KIB(1024)), *wall = ns_malloc(KIB(1024));
+	memset(p, 7, KIB(1024));
+	fake_fail(FAKE_move_range, 1, 1, EFAULT, true);
+	char *grown = ns_realloc(p, KIB(4096));
+	CHECK(fake.call[FAKE_move_range].failed == 1 && grown && grown != p);
+	for (size_t at = 0; at < KIB(4096); at += 4096)
+		CHECK(fake_mapped(grown + at), "a hole at %zu", at);
+	CHECK(grown[KIB(1024) - 1] == 7);
+	memset(grown, 8, KIB(4096));
+	audit(&(struct audit_live){(void *[]){grown, wall}, 2}, false);
+	void *behind = ns_malloc(KIB(2048));
+	/* And if what the kernel unmapped cannot be had again. */
+	fake_fail(FAKE_move_range, 1, 1, EFAULT, true);
+	fake_fail(FAKE_remap_fresh, 1, 1, ENOMEM, false);
+	p = ns_realloc(grown, KIB(12288));
+	CHECK(fake.call[FAKE_move_range].failed == 1 && fake.call[FAKE_remap_fresh].failed == 1);
+	CHECK(p && p[KIB(4096) - 1] == 8);
+	memset(p, 9, KIB(12288));
+	audit(&(struct audit_live){(void *[]){p, wall, behind}, 3}, false);
+	ns_free(p);
+	ns_free(wall);
+	ns_free(behind);
+	ns_malloc_trim(0);
+	audit_all_returned();
+}
+
 /* Slabs: a chunk of 2 MiB may become a huge page once it is full, and never after it was cut. */
 static void full_chunks_may_be_huge(const void *arg)
 {
@@ -178,7 +209,7 @@ static void full_chunks_may_be_huge(const void *arg)
 	}
 scenario(pairs_cost_no_calls) scenario(another_size_is_not_the_kept_one)
     scenario(no_node_gets_anothers_memory) scenario(a_mixed_span_goes_back)
-	scenario(growth_takes_what_is_kept_behind)
+	scenario(growth_takes_what_is_kept_behind) scenario(a_move_that_is_refused)
 
 	    static void test_full_chunks_may_be_huge(void **state)
 {
@@ -194,6 +225,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_no_node_gets_anothers_memory),
     cmocka_unit_test(test_a_mixed_span_goes_back),
     cmocka_unit_test(test_growth_takes_what_is_kept_behind),
+    cmocka_unit_test(test_a_move_that_is_refused),
     cmocka_unit_test(test_full_chunks_may_be_huge),
 };
 
