@@ -46,6 +46,8 @@ void *large_resize(struct slab *s, size_t size);
 void *direct_alloc(size_t size, size_t align);
 bool direct_free(void *p);
 size_t direct_usable(const void *p); /* 0: not one of them */
+void direct_fork_prepare(void);
+void direct_fork_parent(void);
 void direct_fork_child(void);
 
 /* --- foreign.c: pointers that are not in our windows. --- */

@@ -88,6 +88,16 @@ size_t direct_usable(const void *p)
 	return look_up((uintptr_t)p, false);
 }
 
+void direct_fork_prepare(void)
+{
+	lock_take(&direct.lock);
+}
+
+void direct_fork_parent(void)
+{
+	lock_release(&direct.lock);
+}
+
 void direct_fork_child(void)
 {
 	lock_reset(&direct.lock);

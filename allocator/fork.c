@@ -18,6 +18,8 @@ static void lock_all(void)
 	for (unsigned i = 0; i <= topology.count; i++)
 		lock_take(&pools[i].lock);
 	observe_fork_prepare();
+	direct_fork_prepare();
+	meta_fork_prepare();
 	lock_forking = true;
 }
 
@@ -26,6 +28,8 @@ static void unlock_in_parent(void)
 	if (!lock_forking)
 		return;
 	lock_forking = false;
+	meta_fork_parent();
+	direct_fork_parent();
 	observe_fork_parent();
 	for (unsigned i = topology.count + 1; i-- > 0;)
 		lock_release(&pools[i].lock);

@@ -6,7 +6,7 @@
  * A futex lock: 0 free, 1 held, 2 held and somebody sleeps.  Not recursive.  Critical sections are
  * short (no system call but in the cold birth of memory), so a waiter spins a little first.
  * Order of the allocator's locks: boot < heaps < node pools by rising index < large window <
- * observation.
+ * observation < direct < meta.
  */
 
 #include "allocator/os.h"

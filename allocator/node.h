@@ -76,6 +76,8 @@ bool pools_reach(uintptr_t addr);
 
 /* Memory of the allocator's own, zero, for ever (heaps, pools); NULL: none. */
 void *meta_alloc(size_t bytes);
+void meta_fork_prepare(void);
+void meta_fork_parent(void);
 void meta_fork_child(void);
 
 /*

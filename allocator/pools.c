@@ -48,6 +48,16 @@ void *meta_alloc(size_t bytes)
 	return p;
 }
 
+void meta_fork_prepare(void)
+{
+	lock_take(&meta.lock);
+}
+
+void meta_fork_parent(void)
+{
+	lock_release(&meta.lock);
+}
+
 void meta_fork_child(void)
 {
 	lock_reset(&meta.lock);
