@@ -165,7 +165,7 @@ static bool map_table(struct window *w, size_t to)
 
 	if (!os_map_at(at, bytes))
 		return false;
-	if (w->policy == MPOL_PREFERRED)
+	if (w->policy == MPOL_PREFERRED && !topology.silent)
 		os_set_policy(at, bytes, w->policy, w->node);
 	w->tabled = to;
 	return true;

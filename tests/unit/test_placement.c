@@ -110,6 +110,35 @@ static void under_seccomp_nothing_is_asked(const void *arg)
 	audit(NULL, false);
 }
 
+static long calls_about_placement(void)
+{
+	return fake.call[FAKE_set_policy].calls + fake.call[FAKE_move_pages].calls +
+	       fake.call[FAKE_page_node].calls + fake.call[FAKE_mems_allowed].calls +
+	       fake.call[FAKE_task_policy].calls;
+}
+
+/* It may kill: not one more call, however far the windows and their descriptors grow. */
+static void after_a_filter_nothing_is_asked(const void *arg)
+{
+	static void *big[40];
+
+	(void)arg;
+	machine_start(2, 128);
+	take_many(block, 64, SIZE);
+	alloc_note_filter();
+	long before = calls_about_placement();
+	take_many(big, 40, (size_t)2 << 20);
+	static void *small[5000];
+	take_many(small, 5000, 8000);
+	CHECK(calls_about_placement() == before, "%ld calls", calls_about_placement() - before);
+	free_many(big, 0, 40, 1);
+	free_many(small, 0, 5000, 1);
+	free_many(block, 0, 64, 1);
+	ns_malloc_trim(0);
+	CHECK(calls_about_placement() == before, "%ld calls", calls_about_placement() - before);
+	audit_all_returned();
+}
+
 static void a_filter_that_comes_later(const void *arg)
 {
 	int error = *(const int *)arg;
@@ -182,8 +211,9 @@ static const int eperm = EPERM, enosys = ENOSYS, einval = EINVAL;
 scenario(landed_elsewhere, NULL) scenario(a_misplaced_slab_is_counted_and_not_kept, NULL)
     scenario(over_two_nodes_is_misplaced, NULL) scenario(placement_kernel_takes_what_comes, NULL)
 	scenario(under_seccomp_nothing_is_asked, NULL) scenario(memoryless_and_gaps, NULL)
+	    scenario(after_a_filter_nothing_is_asked, NULL)
 
-	    static void test_a_task_policy_is_followed(void **state)
+		static void test_a_task_policy_is_followed(void **state)
 {
 	(void)state;
 	assert_child(placement_kernel_takes_what_comes, "policy");
@@ -211,6 +241,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_placement_kernel_takes_what_comes),
     cmocka_unit_test(test_a_task_policy_is_followed),
     cmocka_unit_test(test_under_seccomp_nothing_is_asked),
+    cmocka_unit_test(test_after_a_filter_nothing_is_asked),
     cmocka_unit_test(test_a_filter_that_comes_later),
     cmocka_unit_test(test_without_populate_it_is_touched),
     cmocka_unit_test(test_memoryless_and_gaps),
