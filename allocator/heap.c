@@ -137,8 +137,9 @@ unsigned heap_drain_class(struct heap *h, unsigned cls, unsigned effort)
 	unsigned done = 0;
 
 	heap_flush_bin(h, cls);
-	if (c->current)
-		heap_set_cached(h, c->current, 0);
+	if (c->cached) /* also where the bin's slab is gone already: it had nothing left to give */
+		tally(c->cached_node, cls, COUNT_cached, -(int64_t)c->cached);
+	c->cached = 0;
 	if ((s = c->current) != NULL) {
 		c->current = NULL;
 		heap_give_up(h, s);

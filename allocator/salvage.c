@@ -131,18 +131,20 @@ static void salvage_class(struct heap *h, unsigned cls)
 	struct class_heap *c = &h->cls[cls], was = *c;
 	uintptr_t bin = h->bin[cls];
 
-	if (was.current)
+	if (was.cached)
 		tally(was.cached_node, cls, COUNT_cached, -(int64_t)was.cached);
 	h->bin[cls] = bin_empty();
 	*c = (struct class_heap){.own = was.own, .asked = was.asked, .looked = was.looked};
-	if (is_owned(h, was.current, cls))
-		salvage_slab(was.current, bin == bin_empty() ? 0 : bin);
-	if (is_owned(h, was.room, cls))
-		salvage_slab(was.room, 0);
+	/* The list first: one of it that was becoming the current one may still lead to the rest.
+	 */
 	for (struct slab *s = was.partial, *next; is_owned(h, s, cls); s = next) {
 		next = s->next;
 		salvage_slab(s, 0);
 	}
+	if (is_owned(h, was.current, cls))
+		salvage_slab(was.current, bin == bin_empty() ? 0 : bin);
+	if (is_owned(h, was.room, cls))
+		salvage_slab(was.room, 0);
 	heap_settle_class(h, cls);
 }
 

@@ -182,6 +182,8 @@ static void thisnode_reaches_the_tunnel_s_end(const void *arg)
 	while (n < 4096 && (block[n] = alloc_on_node(SIZE, 1, true)) != NULL)
 		n++;
 	CHECK(n == 64, "%u of the 64 pages", n);
+	ns_malloc_trim(0);
+	CHECK(count_of(1, COUNT_cached) == 0, "%ld in no bin", count_of(1, COUNT_cached));
 }
 
 static void exhaustion_and_recovery(const void *arg)

@@ -83,6 +83,13 @@ static void stop_half_way(void)
 					break;
 				}
 			break;
+		case 6: /* a partial slab made the current one, and still on the list */
+			if (s && c->current) {
+				heap_flush_bin(h, cls);
+				heap_partial_add(h, c->current);
+				c->current = s;
+			}
+			break;
 		default:
 			break;
 		}
@@ -133,6 +140,7 @@ static void live_on(void)
 	}
 	ns_malloc_trim(0);
 	CHECK(!heaps_salvage(), "trim leaves no heap without a thread");
+	CHECK(count_of(0, COUNT_cached) == 0, "%ld in no bin", count_of(0, COUNT_cached));
 }
 
 static void a_thread_removed(const void *arg)
@@ -163,7 +171,7 @@ static void a_thread_removed(const void *arg)
 static void test_a_thread_removed(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i <= 5; i++)
+	for (unsigned i = 0; i <= 6; i++)
 		assert_child(a_thread_removed, &i);
 }
 
