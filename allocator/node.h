@@ -42,12 +42,26 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 	telemetry_mirror(index, cls, c, count);
 }
 
+/* Two counters of a row at once: one barrier for what the mirror gets. */
+inline_ void tally_two(unsigned index, unsigned cls, enum counter a, int64_t by_a, enum counter b,
+		       int64_t by_b)
+{
+	_Atomic uint64_t *truth = pools[index].count[cls];
+
+	atomic_fetch_add_explicit(&truth[a], (uint64_t)by_a, memory_order_relaxed);
+	atomic_fetch_add_explicit(&truth[b], (uint64_t)by_b, memory_order_relaxed);
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (row)
+		telemetry_store_two(row, truth, a, b);
+}
+
 struct tally_item {
 	enum counter c;
 	int64_t by;
 };
 
-/* Several counters of a row at once: one barrier for all that the mirror gets. */
+/* The same of several. */
 inline_ void tally_items(unsigned index, unsigned cls, const struct tally_item *item, unsigned n)
 {
 	_Atomic uint64_t *row = pools[index].count[cls];

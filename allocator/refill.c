@@ -25,22 +25,28 @@
 #define SHY_BLOCKS  4  /* of a fresh slab that are threaded first, doubling from there */
 #define BOLD_STEP   (UNIT_SIZE / 4)
 
-/* The bin takes a list of n blocks but for the first, which is returned. */
-static void *bin_fill(struct heap *h, struct slab *s, uintptr_t first, unsigned n)
+/*
+ * Blocks go from the slab to the bin, which has `cached` of them then: counts it all, and when to
+ * look whether the slab is empty again.
+ */
+static void bin_account(struct heap *h, struct slab *s, unsigned used, unsigned cached)
 {
-	h->bin[s->cls] = bin_after(s, first);
-	heap_set_cached(h, s, n - 1);
-	return (void *)first;
-}
-
-/* After blocks went from the slab to the bin: when to look whether it is empty again. */
-static void set_look(struct slab *s, unsigned used, unsigned cached)
-{
+	struct class_heap *c = &h->cls[s->cls];
 	size_t out = used - cached;
 
 	out = max_size(out, s->patience ? (size_t)1 << s->patience : 0);
 	slab_set_used(s, used, s->idle ? slab_idle_left(cached) : (unsigned)max_size(out, 1));
-	slab_settle(s);
+	if (unlikely(c->cached_node != s->node))
+		heap_set_cached(h, s, cached);
+	int64_t more = (int64_t)cached - c->cached, by = slab_retally(s);
+
+	c->cached = (uint16_t)cached;
+	if (by && more)
+		tally_two(s->node, s->cls, COUNT_used, by, COUNT_cached, more);
+	else if (by | more)
+		tally(s->node, s->cls, by ? COUNT_used : COUNT_cached, by + more);
+	if (by)
+		telemetry_map(s);
 }
 
 /* How far to populate: a page or double what there is, at most a quarter of a unit more. */
@@ -58,7 +64,10 @@ static void tally_held(const struct slab *s, size_t before)
 	tally(s->node, s->cls, COUNT_held, (int64_t)(mem_resident(s) - before));
 }
 
-/* Never handed out blocks; 0: none, or no memory (where the slab lies, and only there). */
+/*
+ * Never handed out blocks, still to be threaded; 0: none, or no memory (where the slab lies, and
+ * only there).
+ */
 static uintptr_t take_fresh(struct heap *h, struct slab *s, unsigned *n)
 {
 	size_t before = mem_resident(s), bytes = bring_bytes(&h->cls[s->cls], s);
@@ -91,16 +100,19 @@ void bin_top_up(struct heap *h, struct slab *s)
 {
 	unsigned n = 0, used = slab_used(s);
 	uintptr_t first = 0;
+	bool fresh;
 
 	if (link_is_end(s->free))
 		return;
 	if ((size_t)s->extended * s->size < GRANULE && s->size < GRANULE / SHY_BLOCKS)
 		first = take_fresh(h, s, &n);
-	if (!first)
+	fresh = first != 0;
+	if (!fresh)
 		first = slab_take_free(s, &n);
+	bin_account(h, s, used + n, n);
+	if (fresh)
+		slab_thread(s, first, n);
 	h->bin[s->cls] = first;
-	heap_set_cached(h, s, n);
-	set_look(s, used + n, n);
 	h->cls[s->cls].own++;
 }
 
@@ -133,8 +145,9 @@ static void *take_freed(struct heap *h, struct slab *s)
 		tally(s->node, s->cls, COUNT_remote_in, n);
 	else
 		return NULL;
-	set_look(s, used, n - 1);
-	return bin_fill(h, s, first, n);
+	bin_account(h, s, used, n - 1);
+	h->bin[s->cls] = bin_after(s, first);
+	return (void *)first;
 }
 
 /* Blocks whose memory must come in first.  NULL: there are none, or no memory. */
@@ -143,14 +156,20 @@ static void *take_rest(struct heap *h, struct slab *s)
 	unsigned n = 0, used = slab_used(s);
 	uintptr_t first = s->hidden ? slab_unhide(s, &n) : 0;
 
-	if (!first)
+	bool fresh = !first;
+
+	if (fresh)
 		first = take_fresh(h, s, &n);
 	if (!first)
 		return NULL;
 	if (s->idle)
 		slab_set_busy(s);
-	set_look(s, used + n, n - 1);
-	return bin_fill(h, s, first, n);
+	bin_account(h, s, used + n, n - 1);
+	/* Last: a locked instruction of the counters would wait for stores to cold memory. */
+	if (fresh)
+		slab_thread(s, first, n);
+	h->bin[s->cls] = bin_after(s, first);
+	return (void *)first;
 }
 
 /* The current slab has nothing (more) to give. */

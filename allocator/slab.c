@@ -71,16 +71,21 @@ uintptr_t slab_extend(struct slab *s, size_t bytes, unsigned *count)
 {
 	unsigned until = (unsigned)min_size(bytes / s->size, s->capacity);
 	unsigned from = s->extended;
-	uintptr_t first = slab_addr(s) + (size_t)from * s->size, at = first;
 
 	if (until <= from)
 		return 0;
-	for (unsigned i = from + 1; i < until; i++, at += s->size)
-		link_write((void *)at, at + s->size);
-	link_write((void *)at, slab_end(s));
 	s->extended = (uint16_t)until;
 	*count = until - from;
-	return first;
+	return slab_addr(s) + (size_t)from * s->size;
+}
+
+void slab_thread(const struct slab *s, uintptr_t first, unsigned count)
+{
+	uintptr_t at = first;
+
+	for (unsigned i = 1; i < count; i++, at += s->size)
+		link_write((void *)at, at + s->size);
+	link_write((void *)at, slab_end(s));
 }
 
 bool slab_set_full(struct slab *s)

@@ -246,6 +246,7 @@ uintptr_t slab_take_remote(struct slab *s, unsigned *count);
  * list in address order; 0 if there are none.  The memory must be there.
  */
 uintptr_t slab_extend(struct slab *s, size_t bytes, unsigned *count);
+void slab_thread(const struct slab *s, uintptr_t first, unsigned count);
 
 /* OWNED -> FULL; false if something was freed remotely meanwhile (then nothing changed). */
 bool slab_set_full(struct slab *s);
@@ -273,7 +274,7 @@ void slab_set_owned(struct slab *s);
  * Whether the slab's own list has `expect` blocks, looked at as far as SLAB_LOOK of them: a block
  * freed twice is there twice, and what follows it is lost.
  */
-#define SLAB_LOOK 128u
+#define SLAB_LOOK 12u /* freed lately, so in the cache: further on each step would be a miss */
 bool slab_list_is_sound(const struct slab *s, unsigned expect);
 
 /* Walks a list of s; how many links are sound (all of them, unless memory was overwritten). */

@@ -51,6 +51,21 @@ void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth)
 	} while (unlikely(value != stored));
 }
 
+void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
+			 enum counter b)
+{
+	uint64_t x, y;
+
+	do {
+		x = atomic_load_explicit(&truth[a], memory_order_relaxed);
+		y = atomic_load_explicit(&truth[b], memory_order_relaxed);
+		ring_store(&row[a], x);
+		ring_store(&row[b], y);
+		cmm_smp_mb();
+	} while (unlikely(atomic_load_explicit(&truth[a], memory_order_relaxed) != x ||
+			  atomic_load_explicit(&truth[b], memory_order_relaxed) != y));
+}
+
 void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed)
 {
 	uint64_t stored[COUNTER_COUNT];

@@ -31,6 +31,8 @@ extern hidden_ struct telemetry_words *_Atomic telemetry_words;
 void telemetry_tick_due(uint64_t now_ms);
 void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth);
 void telemetry_map_store(struct map_writer *m, const struct slab *s);
+void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
+			 enum counter b);
 void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed);
 
 /*

@@ -75,6 +75,9 @@ static void init_and_extend_every_class(void **state)
 		for (size_t bytes = 4096; bytes <= slab_bytes(s); bytes += 4096) {
 			uintptr_t first = slab_extend(s, bytes, &n);
 
+			if (first)
+				slab_thread(s, first, n);
+
 			if (!first)
 				continue;
 			assert_true(first == slab_addr(s) + (size_t)got * s->size);
@@ -96,6 +99,8 @@ static void pushes_come_back_once(void **state)
 	(void)state;
 	slab_init(s, 1, 0);
 	uintptr_t first = slab_extend(s, UNIT_SIZE, &n);
+
+	slab_thread(s, first, n);
 	assert_int_equal(n, 4096);
 	set_used(s, n);
 	for (unsigned i = 0; i < n; i++)

@@ -341,7 +341,10 @@ static void world_init(void)
 	memset(s, 0, sizeof *s);
 	slab_init(s, WIDE, 0);
 	s->capacity = BLOCKS;
-	assert_true(slab_extend(s, slab_bytes(s), &n) != 0);
+	uintptr_t first = slab_extend(s, slab_bytes(s), &n);
+
+	assert_true(first != 0);
+	slab_thread(s, first, n);
 	assert_int_equal(n, BLOCKS);
 	set_used(s, n);
 	memset(now.place, PROGRAM, sizeof now.place);
