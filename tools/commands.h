@@ -7,6 +7,7 @@
 	X(run, "run a program under libnumaslab.so")                                               \
 	X(compare, "compare a program under glibc malloc and under libnumaslab.so")                \
 	X(top, "watch running processes: what they hold on each node, and where it comes from")    \
+	X(hints, "show which memory is used from which node, by NUMA hint faults")                 \
 	X(stat, "show what running processes hold, by node and by size class")                     \
 	X(doctor, "what this machine offers and lacks, and what to do about it")
 

@@ -114,7 +114,8 @@ struct hints_observation {
 	uint32_t sample; /* 1 in so many; 0: nobody asks */
 	uint32_t seeds; /* samples that were observed one after another, the present one included */
 	uint32_t passes;   /* scan passes of the kernel over the present sample, whole ones */
-	bool acknowledged; /* false after 5 s: the process is not allocating */
+	bool acknowledged; /* the process does what was asked */
+	bool silent;	   /* it did not for 5 s: it is not allocating */
 	uint32_t how;	   /* enum ring_observe */
 	uint64_t observed_bytes;
 	/* The cost of the session, of the machine: entries made inaccessible, hint faults, system
@@ -122,8 +123,15 @@ struct hints_observation {
 	uint64_t pte_updates, hint_faults, system_ms;
 };
 
+/* Where pages lay when they were last looked at (tier proc). */
+struct hints_residency {
+	int node;
+	uint64_t pages, heap_pages;
+};
+
 struct hints_process {
-	int pid; /* as we see it */
+	int pid;	/* as we see it */
+	unsigned image; /* from 1: exec makes the next, an entry of its own */
 	char comm[64];
 	enum hints_state state;
 	bool publishes;	       /* its heap is known; else all is "other" */
@@ -138,12 +146,14 @@ struct hints_process {
 	uint64_t damaged;	 /* words of its slab map that contradict themselves */
 	uint64_t heap_bytes;	 /* held in slabs now, to set bytes affected against */
 
-	size_t cell_count, slab_count, thread_count, sample_count, point_count;
+	size_t cell_count, slab_count, thread_count, sample_count, point_count, residency_count;
 	struct hints_cell *cell;
 	struct hints_slab *slab;
 	struct hints_thread *thread;
 	struct hints_sample *sample; /* the newest ones */
 	struct hints_point *point;   /* by rising time */
+	struct hints_residency *residency;
+	struct hints_private *private; /* of hints_model.c */
 };
 
 /* What was lost, and where. */
@@ -175,6 +185,7 @@ struct hints {
 	struct hints_kernel_count faults, local,
 	    migrated;		   /* numa_hint_faults, _local, numa_pages_migrated */
 	struct hints_counts total; /* of all processes */
+	uint64_t task_moves;	   /* threads that balancing moved to another node */
 	size_t node_count;
 	int *node; /* the machine's node numbers */
 	size_t process_count, point_count;
@@ -182,12 +193,24 @@ struct hints {
 	struct hints_point *point;     /* of all processes together */
 };
 
-/* --- Filling (hints_model.c).  False, or NULL: no memory, and nothing was changed. --- */
-
-struct hints_process *hints_process_get(struct hints *h, int pid, enum hints_state state);
+/*
+ * --- Filling (hints_model.c).  A collector clears what it fills anew, gets the rows of its keys,
+ * which are made empty when they are new, adds to their counts, and settles.  NULL, false: no
+ * memory.  A row is good until the next one of its kind is got.
+ */
+struct hints_process *hints_process_get(struct hints *h, int pid, unsigned image);
+/* Rows of all processes but samples, points and residency. */
+void hints_clear(struct hints *h);
 struct hints_cell *hints_cell_get(struct hints_process *p, enum hints_kind kind, uint16_t class,
 				  int home, int from);
+/* The same slab from each accessing node: from and from_faults are the caller's to keep. */
+struct hints_slab *hints_slab_get(struct hints_process *p, uint32_t unit, uint16_t generation,
+				  uint16_t class);
+struct hints_thread *hints_thread_get(struct hints_process *p, int tid, enum hints_kind kind,
+				      uint16_t class, int from);
+bool hints_sample_add(struct hints_process *p, const struct hints_sample *sample);
 void hints_counts_add(struct hints_counts *to, const struct hints_counts *n);
+void hints_counts_take(struct hints_counts *from, const struct hints_counts *n); /* not below 0 */
 /* Sums totals and kinds from the cells, appends points for what is new, sorts. */
 bool hints_settle(struct hints *h, uint64_t now_ms);
 void hints_free(struct hints *h);
@@ -214,6 +237,10 @@ struct hints_class {
 size_t hints_classes(const struct hints *h, const struct hints_process *p, struct hints_class *out,
 		     size_t max);
 
+/* Slabs and threads by remote faults, at most max; how many. */
+size_t hints_slabs(const struct hints_process *p, const struct hints_slab **out, size_t max);
+size_t hints_threads(const struct hints_process *p, const struct hints_thread **out, size_t max);
+
 /* local / (local + remote); -1: neither was seen. */
 double hints_local_share(const struct hints_counts *n);
 
@@ -221,9 +248,12 @@ double hints_local_share(const struct hints_counts *n);
 
 #include <stdio.h>
 
-void hints_text(FILE *out, const struct hints *h, bool summary);
+void hints_text(FILE *out, const struct hints *h);
+/* What the last poll added, in a line. */
+void hints_line(FILE *out, const struct hints *h);
 void hints_json(FILE *out, const struct hints *h);
-/* Advice about a process, in a sentence or two; buf is never empty. */
-void hints_advice(const struct hints *h, const struct hints_process *p, char *buf, size_t size);
+#define HINTS_ADVICE_SIZE 1024
+/* Advice about a process, in a sentence or two, computed from what was counted; returns buf. */
+char *hints_advice(const struct hints *h, const struct hints_process *p, char *buf, size_t size);
 
 #endif

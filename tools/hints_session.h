@@ -18,6 +18,9 @@ struct hints_options {
 
 struct hints_session;
 
+/* As --tier takes it; NULL: there is no such tier. */
+const char *hints_tier_name(int tier);
+
 /*
  * 0 and *out, or the exit status (tools/cmd.h: 3, 4, 77) and in why what happened and what to do.
  * From its return on faults are counted.

@@ -83,6 +83,12 @@ void json_null(struct json *j, const char *key)
 	fputs("null", j->out);
 }
 
+void json_bool(struct json *j, const char *key, bool truth)
+{
+	put_key(j, key);
+	fputs(truth ? "true" : "false", j->out);
+}
+
 /* --- The schema. --- */
 
 static void put_counts(struct json *j, const struct reader_counts *c)

@@ -21,6 +21,7 @@ void json_int(struct json *j, const char *key, int64_t n);
 void json_real(struct json *j, const char *key, double n);
 void json_text(struct json *j, const char *key, const char *text);
 void json_null(struct json *j, const char *key);
+void json_bool(struct json *j, const char *key, bool truth);
 
 /*
  * One process: an element of processes[].  machine names the nodes that are left out; NULL: not

@@ -1,0 +1,30 @@
+#!/bin/sh
+# The companion: its counts against the kernel's, its matrix against a trace, observation.
+# boots: four/6.1 four-small/6.12
+# seconds: 500
+# needs: actor hints numaslab
+limit=200
+# shellcheck source=tests/vm/checks/lib.sh
+. /checks/lib.sh
+
+balancing=/sys/kernel/debug/sched/numa_balancing
+echo 100 >$balancing/scan_delay_ms
+echo 100 >$balancing/scan_period_min_ms
+echo 100 >$balancing/scan_period_max_ms
+echo 1 >/proc/sys/kernel/numa_balancing
+
+for tier in fentry kprobe; do
+	echo never >/sys/kernel/mm/transparent_hugepage/enabled
+	stopped=
+	[ $tier = fentry ] || stopped=stopped
+	expect_alive "counts $tier" under "" hints counts $tier 192 200000 $stopped
+	echo always >/sys/kernel/mm/transparent_hugepage/enabled
+	expect_alive "counts $tier, huge pages" under "" hints counts $tier 256 1000
+done
+
+need_numaslab "the companion" || exit 0
+export NUMASLAB_PLACEMENT=kernel
+for tier in fentry kprobe; do
+	expect_alive "matrix $tier" under $numaslab hints matrix $tier
+done
+exit 0
