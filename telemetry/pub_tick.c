@@ -263,6 +263,9 @@ cold static struct state *start(void)
 
 cold void telemetry_tick_due(uint64_t now_ms)
 {
+	/* Between fork's handlers: in a child what is begun now would end with them. */
+	if (lock_forking)
+		return;
 	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
 	struct state *s = w == &nothing ? start() : (struct state *)w;
 

@@ -2,6 +2,7 @@
 /* Fork, from one of many threads: the child can allocate, the parent's state survives. */
 #include "harness.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -123,6 +124,37 @@ static void atfork_first(void)
 {
 	fork_many(15);
 	CHECK_EQ(early_calls, 30);
+}
+
+/* This process's files in the folder, but for those that lie beside one. */
+static int published(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *e;
+	char part[32];
+	int n = 0;
+
+	CHECK(dir);
+	snprintf(part, sizeof(part), "-%d-", (int)getpid());
+	while ((e = readdir(dir)))
+		n += strstr(e->d_name, part) && !strchr(e->d_name, '.');
+	closedir(dir);
+	return n;
+}
+
+/* What the handlers allocate in the child comes before the child knows that it is one. */
+static void atfork_first_publishes_once(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		exercise(1, 4);
+		CHECK_EQ(published(getenv("NUMASLAB_DIR")), 1);
+		_exit(0);
+	}
+	expect_child(pid, 0, "a child that publishes");
+	if (system("rm -rf \"$NUMASLAB_DIR\""))
+		fail("cannot remove the folder");
 }
 
 static void atfork_handlers(void)
@@ -257,6 +289,10 @@ const struct test tests[] = {
      .run = atfork_first,
      .env = {"TEST_ATFORK_FIRST=1", "NUMASLAB_CHECK=1"},
      .timeout = 60,
+     .numaslab = true},
+    {.name = "atfork_first_publishes_once",
+     .run = atfork_first_publishes_once,
+     .env = {"TEST_ATFORK_FIRST=1", "NUMASLAB_PUBLISH_AFTER_MS=0", "NUMASLAB_DIR=DIR/forked"},
      .numaslab = true},
     {.name = "atfork_before",
      .run = atfork_handlers,

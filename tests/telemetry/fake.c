@@ -13,6 +13,7 @@ struct topology topology;
 struct pool *pools;
 struct mem mem;
 struct layout layout;
+tls_fast bool lock_forking;
 
 void fake_init(unsigned nodes, const char *dir)
 {
