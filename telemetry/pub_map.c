@@ -85,9 +85,11 @@ static void grow_to(struct map_writer *m, size_t end)
 {
 	size_t to = round_up(end, MAP_STEP);
 	size_t from = atomic_load_explicit(&m->mapped, memory_order_relaxed), known = from;
+	size_t seen = from;
 
-	if (m->view)
-		pub_map_grow(m->view, m->dir_bytes + from, m->dir_bytes + to);
+	while (m->view && seen < to &&
+	       !pub_map_grow(m->view, m->dir_bytes + seen, m->dir_bytes + to))
+		seen += MAP_STEP;
 	while (from < to && !pub_map_grow(m->words, from, to))
 		from += MAP_STEP;
 	while (known < to &&

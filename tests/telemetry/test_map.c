@@ -208,6 +208,7 @@ static void lost_pages(struct reader *r)
 	ok(keep_last(&pools[i / 32], i % 32) && w->given == 33,
 	   "where another thread grows the mapping, ours is there all the same (%u)",
 	   (unsigned)w->given);
+	ok(!w->view || msync(w->view + w->dir_bytes, w->mapped, MS_ASYNC) == 0, "and in the view");
 	/* Somebody else's mapping where the map would grow. */
 	size_t end = w->mapped;
 	void *wall = mmap(w->words + end, 4096, PROT_NONE,
