@@ -52,7 +52,8 @@ cold void *realloc_foreign(void *p, size_t size)
 
 /*
  * Whether the address lies in a mapping that libc's malloc may have made: the brk heap, or an
- * anonymous private one that is not a stack.  Reads /proc/self/maps; without it: yes.
+ * anonymous private one that is not a stack.  Reads /proc/self/maps; without it, and where a filter
+ * may kill for that: yes.
  */
 static bool hex(const char **at, const char *end, uintptr_t *out)
 {
@@ -106,7 +107,7 @@ static bool has_chunk(const void *p, const struct mapping *m)
 cold bool foreign_is_libc(const void *p)
 {
 	size_t room = (size_t)4 << 20;
-	char *text = os_map(room);
+	char *text = topology.filtered ? NULL : os_map(room);
 	long n = text ? os_read_file("/proc/self/maps", text, room) : -1;
 	bool libc = n <= 0; /* cannot tell */
 	struct mapping m = {0}, before;

@@ -127,6 +127,18 @@ static void kill_in_main(void)
 	exercise(20, 3);
 }
 
+void *__libc_malloc(size_t size);
+
+/* A block of libc's comes to free, which would ask what is mapped there. */
+static void kill_in_main_foreign(void)
+{
+	void *foreign = __libc_malloc(100);
+
+	filter_all_but(SECCOMP_RET_KILL_PROCESS, steady_calls, STEADY_CALLS);
+	exercise(10, 2);
+	free(foreign);
+}
+
 /* Before anything was allocated at all. */
 static void kill_in_main_first(void)
 {
@@ -342,6 +354,10 @@ const struct test tests[] = {
     {.name = "refused_preinit", .program = "preinit", .before = refuse_all},
     {.name = "killed_numa_calls", .run = work, .before = kill_numa},
     {.name = "killed_in_main", .run = kill_in_main},
+    {.name = "killed_in_main_foreign",
+     .run = kill_in_main_foreign,
+     .env = {"NUMASLAB_CHECK=1"},
+     .numaslab = true},
     {.name = "killed_in_main_first", .run = kill_in_main_first},
     {.name = "killed_in_main_long", .run = kill_in_main_long},
     {.name = "killed_in_threads", .run = kill_in_threads},
