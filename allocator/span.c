@@ -311,6 +311,13 @@ struct slab *span_pop_dirty(struct window *w)
 	return NULL;
 }
 
+static bool all_near(const struct slab *s, size_t n, unsigned node)
+{
+	while (n > 0 && slab_node(s + n - 1) == node)
+		n--;
+	return n == 0;
+}
+
 bool span_extend(struct window *w, struct slab *s, size_t n, enum span_found *found)
 {
 	struct slab *after = s + s->units;
@@ -325,7 +332,7 @@ bool span_extend(struct window *w, struct slab *s, size_t n, enum span_found *fo
 		split(w, after, 0, more);
 		*found = SPAN_FOUND_CLEAN;
 	} else if (is_free_edge(w, after, true) && after->units >= more &&
-		   slab_node(after) == slab_node(s)) {
+		   all_near(after, more, slab_node(s))) {
 		split(w, after, 0, more);
 		*found = SPAN_FOUND_DIRTY;
 	} else {

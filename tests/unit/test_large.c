@@ -135,6 +135,28 @@ static void growth_takes_what_is_kept_behind(const void *arg)
 	audit_all_returned();
 }
 
+/* What lies behind was another node's in part: it is not touched first by us. */
+static void growth_takes_no_other_node_s(const void *arg)
+{
+	(void)arg;
+	machine_start(2, 64);
+	run_on(0);
+	char *p = ns_malloc(KIB(100)), *near = ns_malloc(KIB(100));
+	run_on(1);
+	void *far = ns_malloc(KIB(100)), *wall = ns_malloc(KIB(100));
+	ns_free(far);
+	ns_free(near);
+	large_trim(); /* one dirty span, of both */
+	CHECK(slab_of((uintptr_t)near)->units == 4 && is_dirty(near));
+	run_on(0);
+	char *grown = ns_realloc(p, KIB(384));
+	CHECK(grown && grown != p, "the other node's memory");
+	ns_free(grown);
+	ns_free(wall);
+	ns_malloc_trim(0);
+	audit_all_returned();
+}
+
 /* The kernel may have unmapped the place before it refuses to move pages there. */
 static void a_move_that_is_refused(const void *arg)
 {
@@ -210,8 +232,9 @@ static void full_chunks_may_be_huge(const void *arg)
 scenario(pairs_cost_no_calls) scenario(another_size_is_not_the_kept_one)
     scenario(no_node_gets_anothers_memory) scenario(a_mixed_span_goes_back)
 	scenario(growth_takes_what_is_kept_behind) scenario(a_move_that_is_refused)
+	    scenario(growth_takes_no_other_node_s)
 
-	    static void test_full_chunks_may_be_huge(void **state)
+		static void test_full_chunks_may_be_huge(void **state)
 {
 	(void)state;
 	assert_child(full_chunks_may_be_huge, NULL);
@@ -226,6 +249,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_mixed_span_goes_back),
     cmocka_unit_test(test_growth_takes_what_is_kept_behind),
     cmocka_unit_test(test_a_move_that_is_refused),
+    cmocka_unit_test(test_growth_takes_no_other_node_s),
     cmocka_unit_test(test_full_chunks_may_be_huge),
 };
 
