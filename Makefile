@@ -35,6 +35,8 @@ endif
 include preload/preload.mk
 include tools/tools.mk
 include tests/tests.mk
+# Last: the guests' kernels are there then.
+SUITES += tests/tools/test_leaves.sh
 
 # Without a -j of its own, make uses every core.
 ALL_CORES = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))

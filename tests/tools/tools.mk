@@ -6,7 +6,7 @@ TT_OBJ  = $(filter-out %/numaslab.o,$(TOOLS_OBJ))
 TT_UNITS := $(TT)/test_text $(TT)/test_machine $(TT)/test_findings
 TEST_BINS += $(TT_UNITS) $(TT)/helper $(BUILD)/numaslab
 SUITES += $(TT_UNITS) tests/tools/test_run.sh tests/tools/test_doctor.sh tests/tools/test_install.sh \
-	tests/tools/test_first.sh tests/tools/test_leaves.sh
+	tests/tools/test_first.sh
 
 $(TT)/test_%: tests/tools/test_%.c tests/tools/fake_tree.c tests/tools/fake_tree.h $(TT_OBJ)
 	@mkdir -p $(@D)
