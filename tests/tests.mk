@@ -7,3 +7,4 @@
 -include tests/vm/vm.mk
 -include tests/compare/compare.mk
 -include tests/telemetry/telemetry.mk
+-include tests/hints/hints.mk

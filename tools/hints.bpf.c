@@ -172,7 +172,8 @@ static __always_inline int page_fault(__u64 address, __u64 ip, __u64 code)
 	p.cell.from = (__u16)bpf_get_numa_node_id();
 	if (!key_of_heap(&w, address, &p))
 		p.cell.kind = RAW_OTHER;
-	p.counted = p.cell.kind == RAW_SLAB || p.cell.kind == RAW_UNREAD;
+	p.counted =
+	    p.cell.kind == RAW_SLAB || p.cell.kind == RAW_UNREAD || p.cell.kind == RAW_DAMAGED;
 	bpf_map_update_elem(&pending, &w.tid, &p, BPF_ANY);
 	if (!p.counted)
 		return 0;

@@ -135,6 +135,7 @@ struct hints_process {
 	char comm[64];
 	enum hints_state state;
 	bool publishes;	       /* its heap is known; else all is "other" */
+	char refusal[128];     /* why its telemetry file is not read; "": it is, or there is none */
 	const char *placement; /* home, observe, kernel; "" if it does not publish */
 	/* The heap takes no hint faults: its policy hides it from NUMA balancing. */
 	bool masked;

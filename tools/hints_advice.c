@@ -185,6 +185,10 @@ char *hints_advice(const struct hints *h, const struct hints_process *p, char *b
 		where_pages_lie(p, buf, size);
 		return buf;
 	}
+	if (heap.faults == 0 && *p->refusal) {
+		say(buf, size, "Its heap is not known: %s.", p->refusal);
+		return buf;
+	}
 	if (heap.faults == 0 && !p->publishes) {
 		say(buf, size,
 		    "It does not run under libnumaslab.so, so its heap cannot be told from its "

@@ -131,15 +131,15 @@ static int by_slab_remote(const void *a, const void *b)
 
 size_t hints_slabs(const struct hints_process *p, const struct hints_slab **out, size_t max)
 {
-	const struct hints_slab **all = malloc((p->slab_count + 1) * sizeof *all);
+	const struct hints_slab **all = malloc((p->slab_count + 1) * sizeof(void *));
 	size_t count = p->slab_count < max ? p->slab_count : max;
 
 	if (!all)
 		return 0;
 	for (size_t i = 0; i < p->slab_count; i++)
 		all[i] = &p->slab[i];
-	qsort(all, p->slab_count, sizeof *all, by_slab_remote);
-	memcpy(out, all, count * sizeof *out);
+	qsort(all, p->slab_count, sizeof(void *), by_slab_remote);
+	memcpy(out, all, count * sizeof(void *));
 	free(all);
 	return count;
 }
@@ -158,15 +158,15 @@ static int by_thread_remote(const void *a, const void *b)
 
 size_t hints_threads(const struct hints_process *p, const struct hints_thread **out, size_t max)
 {
-	const struct hints_thread **all = malloc((p->thread_count + 1) * sizeof *all);
+	const struct hints_thread **all = malloc((p->thread_count + 1) * sizeof(void *));
 	size_t count = p->thread_count < max ? p->thread_count : max;
 
 	if (!all)
 		return 0;
 	for (size_t i = 0; i < p->thread_count; i++)
 		all[i] = &p->thread[i];
-	qsort(all, p->thread_count, sizeof *all, by_thread_remote);
-	memcpy(out, all, count * sizeof *out);
+	qsort(all, p->thread_count, sizeof(void *), by_thread_remote);
+	memcpy(out, all, count * sizeof(void *));
 	free(all);
 	return count;
 }

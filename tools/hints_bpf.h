@@ -57,6 +57,11 @@ struct hints_thread_key {
 	uint32_t kind;
 };
 
+struct hints_thread_value {
+	struct hints_raw n;
+	char comm[16]; /* at its first fault; it may have ended since */
+};
+
 /* Between mpol_misplaced and task_numa_fault of one task. */
 struct hints_pending {
 	struct hints_cell_key cell;

@@ -41,7 +41,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct hints_thread_key);
-	__type(value, struct hints_raw);
+	__type(value, struct hints_thread_value);
 } threads SEC(".maps");
 
 /* One for each task that is in a fault, or was and never came to its end. */
@@ -264,10 +264,17 @@ static __always_inline void count_thread(const struct hints_pending *p, const st
 	    .from = p->cell.from,
 	    .kind = p->cell.kind,
 	};
-	struct hints_raw *value = value_of(&threads, &key);
+	struct hints_thread_value *value = bpf_map_lookup_elem(&threads, &key);
 
+	if (!value) {
+		struct hints_thread_value fresh = {};
+
+		bpf_get_current_comm(fresh.comm, sizeof fresh.comm);
+		bpf_map_update_elem(&threads, &key, &fresh, BPF_NOEXIST);
+		value = bpf_map_lookup_elem(&threads, &key);
+	}
 	if (value)
-		ADD(value, n);
+		ADD(&value->n, n);
 	else
 		s->lost_threads += n->faults;
 }

@@ -134,9 +134,13 @@ static bool add_late(struct hints_session *s)
 	return true;
 }
 
-static bool see_thread(struct hints_session *s, const void *key, const void *value)
+static bool see_thread(struct hints_session *s, const void *key, const void *v)
 {
-	return rows_thread(s, key, value);
+	const struct hints_thread_value *value = v;
+	char comm[sizeof value->comm + 1] = {0};
+
+	memcpy(comm, value->comm, sizeof value->comm);
+	return rows_thread(s, key, &value->n, comm);
 }
 
 /* Faults that never came to their end, once nothing is attached any more. */
@@ -187,7 +191,7 @@ bool ebpf_read(struct hints_session *s)
 	struct walk slabs = {maps.slabs, sizeof(struct hints_slab_key), sizeof(struct hints_raw),
 			     see_slab};
 	struct walk threads = {maps.threads, sizeof(struct hints_thread_key),
-			       sizeof(struct hints_raw), see_thread};
+			       sizeof(struct hints_thread_value), see_thread};
 	struct walk pending = {maps.pending, sizeof(uint32_t), sizeof(struct hints_pending),
 			       see_pending};
 	read_stats(s, maps.stats);

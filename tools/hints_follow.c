@@ -59,8 +59,13 @@ static void take_file(struct follow *f, struct followed *item, const char *path)
 	enum reader_result result = reader_open(&reader, path, why);
 
 	f->mismatch |= result == READER_VERSION;
-	if (result != READER_OK)
+	if (result != READER_OK) {
+		if (result != READER_ABSENT)
+			snprintf(item->refusal, sizeof item->refusal, "%.*s",
+				 (int)sizeof item->refusal - 1, why);
 		return;
+	}
+	*item->refusal = 0;
 	/* A file that was left behind by the program before is not this one's. */
 	if (!reader_is_live(reader) || !(item->path = strdup(path))) {
 		reader_close(reader);
@@ -275,6 +280,7 @@ static void describe(const struct followed *item, struct hints_process *p, bool 
 	snprintf(p->comm, sizeof p->comm, "%s", item->comm);
 	p->state = item->state;
 	p->publishes = item->reader != NULL;
+	snprintf(p->refusal, sizeof p->refusal, "%s", item->refusal);
 	if (!item->reader)
 		return;
 	p->placement = reader_info(item->reader)->placement;

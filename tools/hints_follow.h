@@ -15,6 +15,7 @@ struct followed {
 	char comm[64];
 	char *path; /* of its file; NULL: it does not publish */
 	struct reader *reader;
+	char refusal[128];		/* why there is no reader, if there is a file */
 	struct hints_geometry geometry; /* span 0: no slab map */
 	bool known;			/* the collector has been told of it */
 	bool has_map;			/* and of its slab map */

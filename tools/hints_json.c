@@ -133,7 +133,7 @@ static void put_slabs(struct json *j, const struct hints *h, const struct hints_
 	for (size_t i = 0; i < count; i++) {
 		json_open(j, NULL, '{');
 		json_number(j, "address", slab[i]->address);
-		json_number(j, "bytes", slab[i]->slab_bytes);
+		json_number(j, "slab_bytes", slab[i]->slab_bytes);
 		json_number(j, "generation", slab[i]->generation);
 		put_size(j, slab[i]->block_size);
 		put_node(j, "home", slab[i]->home);
@@ -231,6 +231,10 @@ static void put_process(struct json *j, const struct hints *h, const struct hint
 	json_text(j, "comm", p->comm);
 	json_text(j, "state", states[p->state]);
 	json_bool(j, "publishes", p->publishes);
+	if (*p->refusal)
+		json_text(j, "refusal", p->refusal);
+	else
+		json_null(j, "refusal");
 	if (*p->placement)
 		json_text(j, "placement", p->placement);
 	else

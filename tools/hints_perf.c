@@ -21,8 +21,8 @@
 #include "tools/cmd.h"
 #include "tools/hints_late.h"
 
-#define CPU_PAGES    64u /* of a ring */
-#define THREAD_PAGES 2u	 /* little may be locked without privileges */
+#define CPU_PAGES    256u /* of a ring; less where so much may not be locked */
+#define THREAD_PAGES 64u
 #define EVENTS_MAX   4096u
 #define SLICE_MS     50
 #define CPUS_MAX     4096
@@ -65,34 +65,46 @@ static int perf_open(const struct perf *p, int tid, int cpu)
 	    .clockid = CLOCK_MONOTONIC,
 	};
 
-	attr.wakeup_watermark = (p->by_thread ? THREAD_PAGES : CPU_PAGES) * 1024u;
+	attr.wakeup_watermark = 4096;
 	return (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* The largest ring that may be locked, from so many pages down. */
+static void *ring_map(int fd, size_t pages, size_t *size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = MAP_FAILED;
+
+	for (; pages > 0 && at == MAP_FAILED; pages /= 2) {
+		*size = pages * page;
+		at = mmap(NULL, page + *size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	}
+	return at;
 }
 
 /* 0, or errno. */
 static int ring_add(struct perf *p, int tid, int cpu)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t size = (p->by_thread ? THREAD_PAGES : CPU_PAGES) * page;
-	int fd;
+	struct perf_ring *r;
 
 	if (p->count >= EVENTS_MAX)
 		return EMFILE;
 	if (!array_fit((void **)&p->ring, &p->room, p->count, sizeof *p->ring) ||
 	    !array_fit((void **)&p->poll, &p->poll_room, p->count, sizeof *p->poll))
 		return ENOMEM;
-	fd = perf_open(p, tid, cpu);
-	if (fd < 0)
+	r = &p->ring[p->count];
+	r->fd = perf_open(p, tid, cpu);
+	if (r->fd < 0)
 		return errno;
-	void *at = mmap(NULL, page + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED) {
+	r->tid = tid;
+	r->page = ring_map(r->fd, p->by_thread ? THREAD_PAGES : CPU_PAGES, &r->size);
+	if (r->page == MAP_FAILED) {
 		int error = errno;
 
-		close(fd);
+		close(r->fd);
 		return error;
 	}
-	p->poll[p->count] = (struct pollfd){.fd = fd, .events = POLLIN};
-	p->ring[p->count++] = (struct perf_ring){.fd = fd, .tid = tid, .page = at, .size = size};
+	p->poll[p->count++] = (struct pollfd){.fd = r->fd, .events = POLLIN};
 	return 0;
 }
 
@@ -187,14 +199,16 @@ static void see_fault(struct hints_session *s, const struct sample_record *r)
 	    .from = r->cpu < CPUS_MAX && p->node[r->cpu] > 0 ? (uint16_t)p->node[r->cpu] : 0,
 	    .kind = RAW_UNREAD};
 	late_look_up(&s->follow, &slab);
-	if (slab.kind != RAW_SLAB)
+	if (slab.kind != RAW_SLAB && slab.kind != RAW_DAMAGED)
 		return;
-	if (slab.home == slab.from)
+	if (slab.kind == RAW_DAMAGED)
+		n.unjoined = 1;
+	else if (slab.home == slab.from)
 		n.local = 1;
 	else
 		n.remote = 1;
 	struct hints_cell_key cell = {slab.tgid, slab.image, slab.class,
-				      slab.from, slab.home,  RAW_SLAB};
+				      slab.from, slab.home,  (uint16_t)slab.kind};
 	struct hints_thread_key thread = {slab.tgid,  slab.image, r->tid,
 					  slab.class, slab.from,  RAW_SLAB};
 	p->no_memory |= !add(&p->cells, &cell, &n) || !add(&p->slabs, &slab, &n) ||
@@ -387,7 +401,7 @@ static bool perf_read(struct hints_session *s)
 	for (size_t i = 0; good && i < p->slabs.keys.count; i++)
 		good = rows_slab(s, table_key(&p->slabs.keys, i), &p->slabs.row[i], true);
 	for (size_t i = 0; good && i < p->threads.keys.count; i++)
-		good = rows_thread(s, table_key(&p->threads.keys, i), &p->threads.row[i]);
+		good = rows_thread(s, table_key(&p->threads.keys, i), &p->threads.row[i], NULL);
 	s->model.drops.events = p->lost + p->unwatched;
 	return good;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cmd.h"
+
 struct hints_raw *raw_row(struct raw_table *t, const void *key)
 {
 	bool fresh;
@@ -112,7 +114,7 @@ bool rows_slab(struct hints_session *s, const struct hints_slab_key *key, const 
 }
 
 bool rows_thread(struct hints_session *s, const struct hints_thread_key *key,
-		 const struct hints_raw *n)
+		 const struct hints_raw *n, const char *comm)
 {
 	struct hints_process *p = hints_process_get(&s->model, (int)key->tgid, key->image);
 	struct hints_counts counts = rows_counts(n);
@@ -123,8 +125,11 @@ bool rows_thread(struct hints_session *s, const struct hints_thread_key *key,
 	t = hints_thread_get(p, (int)key->tid, kind_of(key->kind), key->class, key->from);
 	if (!t)
 		return false;
-	snprintf(t->comm, sizeof t->comm, "%s",
-		 follow_thread_comm(&s->follow, (int)key->tgid, (int)key->tid));
+	if (comm)
+		printable(t->comm, sizeof t->comm, comm);
+	else
+		snprintf(t->comm, sizeof t->comm, "%s",
+			 follow_thread_comm(&s->follow, (int)key->tgid, (int)key->tid));
 	t->block_size = size_of(follow_find(&s->follow, (int)key->tgid, key->image), key->class);
 	hints_counts_add(&t->n, &counts);
 	return true;

@@ -23,7 +23,8 @@ bool rows_cell(struct hints_session *s, const struct hints_cell_key *key,
 	       const struct hints_raw *n);
 bool rows_slab(struct hints_session *s, const struct hints_slab_key *key, const struct hints_raw *n,
 	       bool late);
+/* comm as the kernel gave it, NULL: to be asked. */
 bool rows_thread(struct hints_session *s, const struct hints_thread_key *key,
-		 const struct hints_raw *n);
+		 const struct hints_raw *n, const char *comm);
 
 #endif

@@ -137,9 +137,10 @@ static int start_tier(struct hints_session *s, int tier, char *why, size_t size)
 {
 	s->collector = tiers[tier].collector;
 	if (!s->collector) {
-		snprintf(why, size,
-			 "not built in: install clang, bpftool and libbpf-dev, and run 'make' "
-			 "again");
+		snprintf(
+		    why, size,
+		    "not built in: install clang, bpftool and libbpf-dev, and run 'make' again; "
+		    "'--tier perf' and '--tier proc' do without");
 		return STATUS_UNABLE;
 	}
 	return s->collector->start(s, (enum hints_tier)tier, why, size);

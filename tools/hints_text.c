@@ -281,7 +281,9 @@ static void put_title(FILE *out, const struct hints_process *p)
 	static const char *const states[] = {"", ", exited", ", replaced by another program"};
 
 	fprintf(out, "%d %s%s: ", p->pid, p->comm, states[p->state]);
-	if (!p->publishes)
+	if (*p->refusal)
+		fprintf(out, "its telemetry file is refused: %s\n", p->refusal);
+	else if (!p->publishes)
 		fputs("not under libnumaslab.so\n", out);
 	else if (p->masked)
 		fprintf(out, "placement %s: masked by policy (see --observe)\n", p->placement);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/vm/companion.h"
 #include "tests/vm/guest.h"
+#include "telemetry/ring.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -48,6 +49,27 @@ void await_publication(void)
 		usleep(50000);
 	}
 	die("the process publishes");
+}
+
+uint64_t observed_request(void)
+{
+	static char line[512], *name;
+	uint64_t request = 0;
+	FILE *f = name ? NULL : fopen("/proc/self/maps", "re");
+
+	while (f && !name && fgets(line, sizeof(line), f))
+		if ((name = strchr(line, '/')) && strstr(name, "/numaslab-") && !strchr(name, '.'))
+			name[strcspn(name, "\n")] = 0;
+		else
+			name = NULL;
+	if (f)
+		fclose(f);
+	int fd = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0 || pread(fd, &request, sizeof(request),
+			    offsetof(struct ring_header, observe_request)) != sizeof(request))
+		die("the telemetry file of this process is read");
+	close(fd);
+	return request;
 }
 
 static void run_child(const char *const *args, int said)

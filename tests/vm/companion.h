@@ -16,6 +16,9 @@ double seconds(void);
 /* Waits until this process publishes. */
 void await_publication(void);
 
+/* What this process says that it observes; 0: nothing. */
+uint64_t observed_request(void);
+
 /* Starts it with these arguments (NULL at the end) and --json, waits until it counts. */
 void companion_start(const char *const *args);
 /* Ends it by SIGINT; its exit status. */

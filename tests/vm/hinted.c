@@ -27,7 +27,8 @@
 #define CLASSES	  3
 #define BYTES	  (24ul << 20) /* of a class: a dozen chunks */
 #define FULL_TIME 25
-#define PART_TIME 40
+#define SAMPLES	  3
+#define PATIENCE  150 /* seconds; software emulation on shared cores */
 
 static struct use {
 	size_t size, count;
@@ -137,7 +138,21 @@ static long changed(void)
 	return count;
 }
 
-/* The companion beside the use, for so long; the process's part of its document. */
+/* Until so many samples have had their turn: the last of them is not over. */
+static void await_samples(int count)
+{
+	uint64_t last = 0, now;
+	int seen = 0;
+
+	for (double end = seconds() + PATIENCE; seconds() < end && seen <= count; usleep(100000)) {
+		now = observed_request();
+		seen += now && now != last;
+		last = now ? now : last;
+	}
+}
+
+/* The companion beside the use, for so long (0: until SAMPLES were observed); the process's part
+ * of its document. */
 static const char *watch(double time, const char *observe)
 {
 	char pid[16];
@@ -152,6 +167,8 @@ static const char *watch(double time, const char *observe)
 		begin_use();
 	for (end = seconds() + time; seconds() < end;)
 		usleep(100000);
+	if (time == 0)
+		await_samples(SAMPLES);
 	end_use();
 	check(companion_stop() == 0, "%s: the companion ends well", observe ? observe : "home");
 	const char *process = json_process(getpid());
@@ -228,7 +245,7 @@ static void observe(const char *n)
 	see_observation(process, "1/1");
 	for (int i = 0; i < CLASSES; i++)
 		full[i] = share_of(process, &uses[i]);
-	process = watch(PART_TIME, sample);
+	process = watch(0, sample);
 	see_observation(process, sample);
 	for (int i = 0; i < CLASSES; i++)
 		part[i] = share_of(process, &uses[i]);
@@ -245,7 +262,8 @@ static void observe(const char *n)
 		      uses[i].size, part[i].remote, part[i].faults, full[i].remote);
 	}
 	const char *o = strstr(process, "\"observation\":{");
-	check(o && json_number(o, "seeds") > 1, "%s: more than one sample had its turn", sample);
+	check(o && json_number(o, "seeds") > SAMPLES, "%s: %d samples had their turn", sample,
+	      SAMPLES);
 	check(changed() == 0, "no heap page changed node");
 }
 
@@ -298,7 +316,7 @@ static void killed(void)
 	companion_start(args);
 	check(is_attached(), "while it runs, a probe is attached: so this tells");
 	begin_use();
-	for (int i = 0; i < 10 && before < 500; i++)
+	for (int i = 0; i < 40 && before < 500; i++)
 		before += faults_for(2);
 	check(before >= 500, "under observation the heap takes hint faults (%ld)", before);
 	kill(companion_pid(), SIGKILL);

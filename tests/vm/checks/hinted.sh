@@ -1,9 +1,9 @@
 #!/bin/sh
 # The companion beside a process in placement home: masked, observed, killed.
 # boots: four/6.1 four-small/6.12
-# seconds: 420
+# seconds: 560
 # needs: actor hinted numaslab
-limit=200
+limit=300
 # shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
@@ -22,6 +22,7 @@ echo 1000 >$balancing/scan_period_max_ms
 expect_alive "masked" under $numaslab hinted masked
 expect_alive "observe" under $numaslab hinted observe 4
 echo 100 >$balancing/scan_period_min_ms
+echo 100 >$balancing/scan_period_max_ms
 expect_alive "killed" under $numaslab hinted killed
 expect_alive "silent" under $numaslab hinted silent
 exit 0
