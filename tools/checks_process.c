@@ -87,7 +87,7 @@ static void judge_capabilities(const struct facts *f, struct finding *out)
 	else
 		finding_bad(out, FINDING_WARN,
 			    bpf ? "other users' processes cannot be looked at"
-				: "the library needs none; the eBPF companion and the sight of "
+				: "the library needs none; numaslab hints (eBPF) and the sight of "
 				  "other users' processes do",
 			    "sudo -E numaslab ...", "%s%s%s is missing",
 			    bpf ? "" : "CAP_BPF and CAP_PERFMON", bpf || others ? "" : ", ",

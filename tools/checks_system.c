@@ -223,7 +223,7 @@ static void judge_btf(const struct facts *f, struct finding *out)
 		finding_ok(out, "/sys/kernel/btf/vmlinux");
 	else
 		finding_bad(out, FINDING_MISSING,
-			    "the eBPF companion falls back to estimates from page faults",
+			    "numaslab hints falls back to estimates from page faults",
 			    "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
 			    "no readable /sys/kernel/btf/vmlinux");
 }
