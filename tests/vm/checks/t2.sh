@@ -14,6 +14,8 @@ echo 500 >$balancing/scan_period_max_ms
 # Pages of 4 KiB, so that faults can be compared.
 echo never >/sys/kernel/mm/transparent_hugepage/enabled
 echo 8192 >$tracing/buffer_size_kb
+# A check before this one in the same guest may have left a probe that is in use.
+echo 0 >$tracing/events/enable
 echo 'p:hint mpol_misplaced addr=$arg3:x64' >$tracing/kprobe_events
 echo 1 >$tracing/events/kprobes/hint/enable || ok 1 "hint faults can be traced"
 
