@@ -17,6 +17,7 @@
 #include "tools/cmd.h"
 #include "tools/hints_internal.h"
 #include "tools/hints_table.h"
+#include "tools/reader_internal.h"
 
 #define LEASE_MS    20000u /* renewed long before its end */
 #define RENEW_MS    5000u
@@ -65,14 +66,33 @@ static struct ring_control *control_map(const char *path, int *error)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+struct wish {
+	struct ring_control *control;
+	uint64_t request, lease_ms;
+	bool renewal; /* the lease alone */
+};
+
 /* Lease 0, the request, the lease: a reader that sees the lease sees the request. */
-static void control_set(struct ring_control *c, uint64_t request, uint64_t lease_ms)
+static void wish_store(struct reader *unused, void *data)
 {
-	ring_store(&c->lease_ms, 0);
-	cmm_smp_wmb();
-	ring_store(&c->request, request);
-	cmm_smp_wmb();
-	ring_store(&c->lease_ms, lease_ms);
+	const struct wish *w = data;
+
+	(void)unused;
+	if (!w->renewal) {
+		ring_store(&w->control->lease_ms, 0);
+		cmm_smp_wmb();
+		ring_store(&w->control->request, w->request);
+		cmm_smp_wmb();
+	}
+	ring_store(&w->control->lease_ms, w->lease_ms);
+}
+
+/* Its user may cut the file at any time: then nothing is asked. */
+static void control_set(struct ring_control *c, uint64_t request, uint64_t lease_ms, bool renewal)
+{
+	struct wish w = {c, request, lease_ms, renewal};
+
+	reader_guarded(wish_store, NULL, &w);
 }
 
 /* --- What /proc tells of a process. --- */
@@ -114,7 +134,7 @@ static uint64_t request_of(const struct hints_session *s, const struct asked *a)
 
 static void ask(struct hints_session *s, struct asked *a, uint64_t now)
 {
-	control_set(a->control, request_of(s, a), now + LEASE_MS);
+	control_set(a->control, request_of(s, a), now + LEASE_MS, false);
 	a->request_ms = a->renewed_ms = now;
 	a->acknowledged_ms = 0;
 	a->seeds++;
@@ -222,7 +242,7 @@ static void tend_one(struct hints_session *s, struct asked *a, uint64_t now)
 		a->seed++;
 		ask(s, a, now);
 	} else if (now - a->renewed_ms >= RENEW_MS) {
-		ring_store(&a->control->lease_ms, now + LEASE_MS);
+		control_set(a->control, 0, now + LEASE_MS, true);
 		a->renewed_ms = now;
 	}
 }
@@ -282,7 +302,7 @@ void observer_stop(struct hints_session *s)
 {
 	for (size_t i = 0; s->observer && i < s->observer->count; i++)
 		if (s->observer->asked[i].control)
-			control_set(s->observer->asked[i].control, 0, 0);
+			control_set(s->observer->asked[i].control, 0, 0, false);
 }
 
 void observer_close(struct hints_session *s)
