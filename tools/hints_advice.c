@@ -98,24 +98,24 @@ static int busiest_node(const struct hints *h, const struct hints_process *p, ui
 	return best;
 }
 
+/* "thread 812 (worker) runs there" */
 static void name_threads(const struct hints_process *p, uint16_t class, int node, char *buf,
 			 size_t size)
 {
 	const struct hints_thread *thread[64];
 	size_t count = hints_threads(p, thread, 64), named = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		if (thread[i]->class != class || thread[i]->from != node)
-			continue;
-		if (++named > THREADS_NAMED)
-			break;
-		say(buf, size, "%s%d%s%s%s", named == 1 ? "" : ", ", thread[i]->tid,
+	for (size_t i = 0; i < count; i++)
+		if (thread[i]->class == class && thread[i]->from == node)
+			thread[named++] = thread[i];
+	if (named == 0)
+		return;
+	say(buf, size, named == 1 ? ": thread " : ": threads ");
+	for (size_t i = 0; i < named && i < THREADS_NAMED; i++)
+		say(buf, size, "%s%d%s%s%s", i ? ", " : "", thread[i]->tid,
 		    *thread[i]->comm ? " (" : "", thread[i]->comm, *thread[i]->comm ? ")" : "");
-	}
-	if (named > THREADS_NAMED)
-		say(buf, size, " and others");
-	if (named)
-		say(buf, size, named == 1 ? " runs there" : " run there");
+	say(buf, size, "%s%s there", named > THREADS_NAMED ? " and others" : "",
+	    named == 1 ? " runs" : " run");
 }
 
 static void what_to_try(const struct hints_process *p, const struct hints_class *c, int node,
@@ -149,7 +149,7 @@ static void about_class(const struct hints *h, const struct hints_process *p,
 	if (c->home >= 0 && node == c->home) { /* the remote part is the lesser one */
 		say(buf, size, ", where they are at home; ");
 		say_bytes(buf, size, c->affected_bytes);
-		say(buf, size, " are used from node %d too (%u %%): threads ", c->from,
+		say(buf, size, " are used from node %d too (%u %%)", c->from,
 		    percent(c->from_faults, all));
 		name_threads(p, c->class, c->from, buf, size);
 		say(buf, size, "; try to keep these threads on node %d.", c->home);
@@ -157,7 +157,7 @@ static void about_class(const struct hints *h, const struct hints_process *p,
 	}
 	say(buf, size, ", and its slabs lie on node %d (", c->home);
 	say_bytes(buf, size, c->affected_bytes);
-	say(buf, size, " in %llu slabs): thread%s ", (unsigned long long)c->slabs, "s");
+	say(buf, size, " in %llu slabs)", (unsigned long long)c->slabs);
 	name_threads(p, c->class, node, buf, size);
 	what_to_try(p, c, node, buf, size);
 }

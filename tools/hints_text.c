@@ -164,7 +164,7 @@ static void put_classes(FILE *out, const struct hints *h, const struct hints_pro
 		fputs("      size   FAULTS   REMOTE   LOCAL  HOME  FROM    SLABS AFFECTED MIGRATED "
 		      "  FAILED\n",
 		      out);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && (i == 0 || class[i].n.remote); i++)
 		fprintf(out, "  %8u %8s %8s %7s %5s %5s %8s %8s %8s %8s\n", class[i].block_size,
 			text_count(b[0], (double)class[i].n.faults),
 			text_count(b[1], (double)class[i].n.remote), share_text(b[2], &class[i].n),

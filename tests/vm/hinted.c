@@ -27,8 +27,8 @@
 #define CLASSES	  3
 #define BYTES	  (24ul << 20) /* of a class: a dozen chunks */
 #define FULL_TIME 25
-#define SAMPLES	  3
-#define PATIENCE  150 /* seconds; software emulation on shared cores */
+#define SAMPLES	  2
+#define PATIENCE  240 /* seconds; software emulation on shared cores */
 
 static struct use {
 	size_t size, count;
