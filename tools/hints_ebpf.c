@@ -338,7 +338,11 @@ static void ebpf_wait(struct hints_session *s, int timeout_ms)
 
 static void ebpf_stop(struct hints_session *s)
 {
-	detach(s->state);
+	struct ebpf *e = s->state;
+
+	detach(e);
+	if (e->ring)
+		ring_buffer__consume(e->ring);
 }
 
 static void ebpf_close(struct hints_session *s)

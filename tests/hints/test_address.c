@@ -19,7 +19,7 @@
 #define UNIT	  ((uint64_t)1 << DECODE_UNIT_SHIFT)
 #define CLASSES	  8u
 #define MAP_PAGES 4u
-#define ROUNDS	  20000
+#define ROUNDS	  4000
 
 static char path[] = "/tmp/numaslab-address-XXXXXX";
 
