@@ -27,7 +27,8 @@ $(BUILD)/hints.bpf.o: tools/hints.bpf.c $(wildcard tools/hints*.bpf.h) tools/hin
 
 $(HINTS_SKELETON): $(BUILD)/hints.bpf.o
 	@mkdir -p $(@D)
-	$(BPFTOOL) gen skeleton $< name hints_bpf >$@.new && mv $@.new $@
+	{ echo '/* NOLINTBEGIN: made by bpftool */' && $(BPFTOOL) gen skeleton $< name hints_bpf && \
+		echo '/* NOLINTEND */'; } >$@.new && mv $@.new $@
 
 $(BUILD)/tool-obj/tools/hints_ebpf.o: $(HINTS_SKELETON)
 endif
