@@ -252,7 +252,7 @@ inline_ void slab_settle(struct slab *s)
 
 	if (by) {
 		tally(s->node, s->cls, COUNT_used, by);
-		telemetry_map(s);
+		telemetry_map_used(s, s->tallied);
 	}
 }
 

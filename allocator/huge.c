@@ -41,6 +41,9 @@ static void ask(struct slab *chunk)
 		return;
 	atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed);
 	os_huge((void *)slab_addr(chunk), CHUNK_UNITS << UNIT_SHIFT);
+	/* Memory left it meanwhile, and was told so before we asked: what comes in is not huge. */
+	if (atomic_load_explicit(&chunk->chunk_huge, memory_order_seq_cst) == HUGE_NEVER)
+		os_no_huge((void *)slab_addr(chunk), CHUNK_UNITS << UNIT_SHIFT);
 }
 
 /*

@@ -147,7 +147,7 @@ static void release_span(struct slab *s)
 	} else {
 		enter_dirty(s);
 	}
-	telemetry_map(s);
+	telemetry_map_own(s);
 	put_span(s);
 	pools_settle(topology.count);
 }
@@ -245,7 +245,7 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 	slab_set_state(s, SPAN_LARGE);
 	slab_write(s->part, UNIT_FIRST);
 	tally_large(1, (int64_t)s->bytes);
-	telemetry_map(s);
+	telemetry_map_own(s);
 	telemetry_tick(os_now_ms());
 	return (void *)slab_addr(s);
 }
@@ -303,7 +303,7 @@ static void shrink(struct slab *s, size_t size)
 	rest->moved = s->moved;
 	slab_set_node(rest, slab_node(s));
 	release_span(rest);
-	telemetry_map(s);
+	telemetry_map_own(s);
 }
 
 static bool grow_in_place(struct slab *s, size_t size)
@@ -325,7 +325,7 @@ static bool grow_in_place(struct slab *s, size_t size)
 	}
 	if (done) {
 		set_bytes(s, size);
-		telemetry_map(s);
+		telemetry_map_own(s);
 	}
 	return done;
 }
@@ -357,8 +357,8 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 	slab_write(to->part, UNIT_FIRST);
 	slab_write(s->part, UNIT_FREE);
 	set_bytes(to, size);
-	telemetry_map(to);
-	telemetry_map(s);
+	telemetry_map_own(to);
+	telemetry_map_own(s);
 	/* The old range kept its mapping and lost its pages; laid afresh it joins its neighbours.
 	 */
 	slab_set_state(s, SPAN_BUSY);

@@ -52,7 +52,7 @@ static void mark_inner(struct slab *s)
 static void map_units(const struct slab *s)
 {
 	for (unsigned i = 0; i < s->units; i++)
-		telemetry_map(&s[i]);
+		telemetry_map_own(&s[i]);
 }
 
 static void put_span(struct pool *p, struct slab *s)
@@ -167,7 +167,7 @@ void slab_refile(struct slab *s, unsigned index)
 		tally(index, s->cls, COUNT_misplaced, 1);
 		observe_evict((void *)slab_addr(s), slab_bytes(s));
 	}
-	telemetry_map(s);
+	telemetry_map_own(s);
 }
 
 void pool_free_slab(struct slab *s, enum counter was)
@@ -266,7 +266,7 @@ struct slab *pool_take_partial(struct pool *p, unsigned cls)
 	lock_release(&p->lock);
 	if (s) {
 		tally_row(s->node, cls, {COUNT_partial, -1}, {COUNT_active, 1});
-		telemetry_map(s);
+		telemetry_map_own(s);
 	}
 	return s;
 }

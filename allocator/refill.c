@@ -46,7 +46,7 @@ static void bin_account(struct heap *h, struct slab *s, unsigned used, unsigned 
 	else if (by | more)
 		tally(s->node, s->cls, by ? COUNT_used : COUNT_cached, by + more);
 	if (by)
-		telemetry_map(s);
+		telemetry_map_used(s, s->tallied);
 }
 
 /* How far to populate: a page or double what there is, at most a quarter of a unit more. */
@@ -193,7 +193,7 @@ static void current_full(struct heap *h, struct class_heap *c)
 	/* Freed into meanwhile: still ours. */
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
 	tally(node, cls, COUNT_used, used);
-	telemetry_map(s);
+	telemetry_map_own(s);
 	heap_partial_add(h, s);
 }
 

@@ -123,7 +123,7 @@ static void adopt(struct heap *h, struct slab *s, void *p)
 	heap_partial_add(h, s);
 	tally_row(s->node, s->cls, {COUNT_full, -1}, {COUNT_active, 1},
 		  {COUNT_used, slab_retally(s)});
-	telemetry_map(s);
+	telemetry_map_own(s);
 	if (unlikely(s->left == 0))
 		free_look(h, s);
 }

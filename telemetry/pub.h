@@ -99,6 +99,7 @@ struct map_writer {
 	char *view;	       /* both once more, read-only; NULL: there is none */
 	struct ring_header *file;
 	size_t dir_count, pages, dir_bytes;
+	size_t large_from; /* unit from which on all are large blocks' */
 	_Atomic size_t mapped;
 	_Atomic uint32_t given, spare; /* pages; one that lost a race for its place, 0: none */
 	_Atomic uint64_t lost;

@@ -29,43 +29,42 @@ size_t map_pages_wanted(uint64_t ram)
 
 #define read_field(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static uint64_t slab_word(const struct slab *s)
+/* RING_MAP_ACTIVE, _FULL, _PARTIAL for SLAB_OWNED, _FULL, _LISTED: a nibble each. */
+#define STATES (RING_MAP_ACTIVE | RING_MAP_FULL << 4 | RING_MAP_PARTIAL << 8)
+
+inline_ uint64_t slab_word(const struct slab *s)
 {
-	static const uint8_t state[4] = {
-	    [SLAB_OWNED] = RING_MAP_ACTIVE,
-	    [SLAB_FULL] = RING_MAP_FULL,
-	    [SLAB_LISTED] = RING_MAP_PARTIAL,
-	};
 	uint64_t remote = atomic_load_explicit(&s->remote, memory_order_relaxed);
-	unsigned used = read_field(s->tallied);
+	uint64_t used = read_field(s->tallied), births = read_field(s->births);
 
 	/* Each push onto a LISTED slab was counted as it came (release.c). */
-	if (remote_state(remote) == SLAB_LISTED)
-		used -= remote_count(remote) - read_field(s->listed);
-	return (uint64_t)(used & 0xffff) << 32 | (uint64_t)slab_node(s) << 16 |
-	       (uint64_t)read_field(s->cls) << 8 | (uint64_t)(read_field(s->misplaced) != 0) << 3 |
-	       state[remote_state(remote)];
+	if (unlikely(remote_state(remote) == SLAB_LISTED))
+		used = (used - remote_count(remote) + read_field(s->listed)) & 0xffff;
+	return births << 48 | used << 32 | slab_node(s) << 16 | read_field(s->cls) << 8 |
+	       read_field(s->misplaced) << 3 | (STATES >> 4 * remote_state(remote) & 7);
 }
 
-static uint64_t map_word(const struct slab *s)
+static uint64_t other_word(const struct map_writer *m, const struct slab *s, size_t unit)
 {
 	unsigned part = read_field(s->part), pool = layout_window_of(&layout, slab_addr(s));
 	uint64_t births = (uint64_t)read_field(s->births) << 48;
 
-	if (pool == topology.count)
+	if (unit >= m->large_from)
 		return part == UNIT_FIRST ? (uint64_t)read_field(s->units) << 32 |
 						(uint64_t)pool << 16 | RING_MAP_LARGE
 					  : 0;
-	switch (part) {
-	case UNIT_FREE:
-		return births | RING_MAP_FREE;
-	case UNIT_KEPT:
-		return births | (uint64_t)pool << 16 | RING_MAP_EMPTY;
-	case UNIT_FIRST:
-		return births | slab_word(s);
-	default:
+	if (part == UNIT_FIRST) /* by now */
+		return slab_word(s);
+	if (part >= UNIT_INNER)
 		return births | (uint64_t)(part - UNIT_INNER) << 32 | RING_MAP_INNER;
-	}
+	return births | (part == UNIT_KEPT ? (uint64_t)pool << 16 | RING_MAP_EMPTY : RING_MAP_FREE);
+}
+
+inline_ uint64_t map_word(const struct map_writer *m, const struct slab *s, size_t unit)
+{
+	return likely(read_field(s->part) == UNIT_FIRST && unit < m->large_from)
+		   ? slab_word(s)
+		   : other_word(m, s, unit);
 }
 
 /* --- Pages. --- */
@@ -153,25 +152,69 @@ cold static uint32_t give_page(struct map_writer *m, size_t place)
 	return page;
 }
 
+/* The unit's word in a page; NULL: the page is none. */
+inline_ uint64_t *word_in(const struct map_writer *m, uint32_t page, size_t unit)
+{
+	if (unlikely(page - 1 >= MAP_LOST - 1)) /* 0, or MAP_LOST */
+		return NULL;
+	return (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES) + unit % RING_MAP_UNITS;
+}
+
+cold static uint64_t *new_place(struct map_writer *m, size_t unit, uint32_t page)
+{
+	return page == 0 ? word_in(m, give_page(m, unit / RING_MAP_UNITS), unit) : NULL;
+}
+
+inline_ size_t unit_of(const struct slab *s)
+{
+	return ((uintptr_t)s - layout.table) >> SLAB_DESC_SHIFT;
+}
+
+/* Where the unit's word is, given a place if it is not 0; NULL: nowhere. */
+inline_ uint64_t *word_place(struct map_writer *m, size_t unit, bool zero)
+{
+	uint32_t page = atomic_load_explicit(&m->dir[unit / RING_MAP_UNITS], memory_order_acquire);
+	uint64_t *to = word_in(m, page, unit);
+
+	return likely(to != NULL) ? to : zero ? NULL : new_place(m, unit, page);
+}
+
 noinline_ void telemetry_map_store(struct map_writer *m, const struct slab *s)
 {
-	size_t unit = ((uintptr_t)s - layout.table) >> SLAB_DESC_SHIFT;
-	size_t place = unit / RING_MAP_UNITS;
-	uint32_t page = atomic_load_explicit(&m->dir[place], memory_order_acquire);
-	uint64_t word = map_word(s), stored;
+	size_t unit = unit_of(s);
+	uint64_t word = map_word(m, s, unit), stored;
+	uint64_t *to = word_place(m, unit, word == 0);
 
-	if (unlikely(page == 0) && word != 0)
-		page = give_page(m, place);
-	if (unlikely(page == 0 || page == MAP_LOST))
+	if (unlikely(!to))
 		return;
-	uint64_t *to = (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES) + unit % RING_MAP_UNITS;
 	/* As telemetry_store(). */
 	do {
 		stored = word;
 		ring_store(to, stored);
 		cmm_smp_mb();
-		word = map_word(s);
+		word = map_word(m, s, unit);
 	} while (unlikely(word != stored));
+}
+
+noinline_ void telemetry_map_store_own(struct map_writer *m, const struct slab *s)
+{
+	size_t unit = unit_of(s);
+	uint64_t word = map_word(m, s, unit);
+	uint64_t *to = word_place(m, unit, word == 0);
+
+	if (likely(to != NULL))
+		ring_store(to, word);
+}
+
+/* Bits 32-47 alone: on both machines bytes 4 and 5. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "where .used is in a word");
+
+noinline_ void telemetry_map_store_used(struct map_writer *m, const struct slab *s, uint16_t used)
+{
+	uint64_t *to = word_place(m, unit_of(s), false);
+
+	if (likely(to != NULL))
+		ring_store((uint16_t *)to + 2, used);
 }
 
 /* --- Beginning. --- */
@@ -190,6 +233,7 @@ bool map_prepare(struct map_writer *m)
 	}
 	m->dir = at;
 	m->dir_count = count;
+	m->large_from = (size_t)topology.count << (layout.window_shift - UNIT_SHIFT);
 	return true;
 }
 

@@ -31,6 +31,8 @@ extern hidden_ struct telemetry_words *_Atomic telemetry_words;
 void telemetry_tick_due(uint64_t now_ms);
 void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth);
 void telemetry_map_store(struct map_writer *m, const struct slab *s);
+void telemetry_map_store_own(struct map_writer *m, const struct slab *s);
+void telemetry_map_store_used(struct map_writer *m, const struct slab *s, uint16_t used);
 void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
 			 enum counter b);
 void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed);
@@ -82,24 +84,52 @@ inline_ void telemetry_mirror_row(unsigned index, unsigned cls, uint32_t changed
 		telemetry_store_row(row, truth, changed);
 }
 
-/*
- * After a field of the unit's descriptor changed that its word of the map is made of (cls, node,
- * misplaced, tallied, listed, remote, births, part, units of a large block), and after a locked
- * instruction that followed the change: a tally.  No lock is needed, none may be wanted: whoever
- * stores looks again, so that the last word is the last truth, of whatever the unit is by then.
- */
-inline_ void telemetry_map(const struct slab *s)
+/* The map, if there is one. */
+inline_ struct map_writer *telemetry_mapped(void)
 {
 #if !defined(__x86_64__)
-	/* As in telemetry_mirror(). */
+	/* As in telemetry_row(). */
 	atomic_thread_fence(memory_order_seq_cst);
 #endif
 	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
 
-	struct map_writer *map = atomic_load_explicit(&w->map, memory_order_acquire);
+	return atomic_load_explicit(&w->map, memory_order_acquire);
+}
+
+/*
+ * After a field of the unit's descriptor changed that its word of the map is made of (cls, node,
+ * misplaced, tallied, listed, remote, births, part, units of a large block), and after a locked
+ * instruction that followed the change: a tally.  No lock is needed, and whatever the unit is by
+ * then may be another thread's: who stores looks again, so that the last word is the last truth.
+ */
+inline_ void telemetry_map(const struct slab *s)
+{
+	struct map_writer *map = telemetry_mapped();
 
 	if (unlikely(map))
 		telemetry_map_store(map, s);
+}
+
+/*
+ * The same by the only thread that changes the fields now: the owner of an OWNED slab, the holder
+ * of a span that is free.  One store will do: those who still look again see what was stored before
+ * it.
+ */
+inline_ void telemetry_map_own(const struct slab *s)
+{
+	struct map_writer *map = telemetry_mapped();
+
+	if (unlikely(map))
+		telemetry_map_store_own(map, s);
+}
+
+/* The same where .tallied alone changed. */
+inline_ void telemetry_map_used(const struct slab *s, uint16_t used)
+{
+	struct map_writer *map = telemetry_mapped();
+
+	if (unlikely(map))
+		telemetry_map_store_used(map, s, used);
 }
 
 /* In the child of a fork; a raw fork that does not call it is as safe. */

@@ -51,7 +51,7 @@ void fake_add(unsigned index, unsigned cls, enum counter c, int64_t delta)
 static void map_units(const struct slab *s)
 {
 	for (unsigned i = 0; i < s->units; i++)
-		telemetry_map(&s[i]);
+		telemetry_map_own(&s[i]);
 }
 
 struct slab *fake_slab_born(unsigned index, unsigned cls, unsigned used)
@@ -77,7 +77,7 @@ void fake_slab_use(struct slab *s, unsigned used)
 
 	slab_write(s->tallied, (uint16_t)used);
 	fake_add(s->node, s->cls, COUNT_used, more);
-	telemetry_map(s);
+	telemetry_map_used(s, s->tallied);
 }
 
 void fake_slab_dies(struct slab *s, bool kept)
@@ -108,7 +108,7 @@ struct slab *fake_large(unsigned units)
 	slab_write(s->part, UNIT_FIRST);
 	fake_add(topology.count, 0, COUNT_active, 1);
 	fake_add(topology.count, 0, COUNT_used, (int64_t)(units * UNIT_SIZE));
-	telemetry_map(s);
+	telemetry_map_own(s);
 	return s;
 }
 

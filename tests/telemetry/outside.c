@@ -391,3 +391,31 @@ struct outside_pages outside_pages(const struct outside *o, unsigned pool)
 	read_numa_maps(o, from, to, &p);
 	return p;
 }
+
+void outside_say_pages(const struct outside *o, unsigned pool)
+{
+	char path[64];
+	unsigned said = 0;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = UNIT_SIZE / page;
+
+	snprintf(path, sizeof path, "/proc/%d/pagemap", o->pid);
+	int fd = open(path, O_RDONLY);
+	for (size_t u = 0; fd >= 0 && u < o->top[pool] && said < 8; u++) {
+		const struct slab *s = &o->slab[pool][u];
+		uint64_t entry[16] = {0};
+		unsigned there = 0;
+
+		if (pages > 16 ||
+		    pread(fd, entry, pages * 8, (off_t)(unit_addr(o, pool, u) / page * 8)) < 0)
+			break;
+		for (unsigned i = 0; i < pages; i++)
+			there |= (unsigned)(entry[i] >> 63) << i;
+		if (there != s->resident && ++said)
+			printf("# unit %zu: pages %04x, known %04x; state %u class %u part %u "
+			       "extended %u of %u, hidden %lx\n",
+			       u, there, s->resident, s->state, s->cls, s->part, s->extended,
+			       s->capacity, (unsigned long)s->hidden);
+	}
+	if (fd >= 0)
+		close(fd);
+}

@@ -47,4 +47,7 @@ struct outside_pages {
 };
 struct outside_pages outside_pages(const struct outside *o, unsigned pool);
 
+/* Says which units of a window have other pages than their descriptors know (a few of them). */
+void outside_say_pages(const struct outside *o, unsigned pool);
+
 #endif

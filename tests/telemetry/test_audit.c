@@ -247,6 +247,8 @@ static void pages_agree(const struct outside *o, const struct reader_snapshot *s
 		}
 		ok(p.rss == held, "window %u: smaps has what is held, byte by byte (%ld, %ld)", i,
 		   (long)p.rss, (long)held);
+		if (p.rss != held)
+			outside_say_pages(o, i);
 		if (p.numa < 0)
 			ok(true, "numa_maps # SKIP this kernel has none");
 		else

@@ -93,12 +93,14 @@ static void use_more(void)
 	fake_slab_use(slab, ++used);
 }
 
-/* What may become of a unit while a thread that has let go of it still stores its word. */
+/* What may become of a unit, by its one owner, while one that let go of it still stores its word.
+ */
 static void live_on(void)
 {
 	fake_slab_dies(slab, used % 2);
 	slab_init(slab, 1 + used % 9, 0);
 	slab_set_part(slab, UNIT_FIRST);
+	telemetry_map_own(slab);
 	used = used * 7 % 300;
 	fake_slab_use(slab, used);
 }
@@ -128,10 +130,14 @@ static void map(void)
 	ok(k > 20, "a slab dies and is born inside a store, at each of %lu instructions", k);
 	ok_equal((long long)wrong, 0, "the word is of the last one");
 	wrong = 0;
-	for (k = 0; interleave(use_more, live_on, k); k++)
-		/* Half a change is not made by two: only the word counts. */
+	for (k = 0; interleave(live_on, map_again, k); k++)
 		wrong += fake_map_word(slab) != fake_map_truth(slab);
-	ok_equal((long long)wrong, 0, "inside a change, too");
+	ok(k > 100, "a store inside its death and birth, at each of %lu instructions", k);
+	ok_equal((long long)wrong, 0, "the word is of the last one, too");
+	wrong = 0;
+	for (k = 0; interleave(use_more, map_again, k); k++)
+		wrong += fake_map_word(slab) != fake_map_truth(slab);
+	ok_equal((long long)wrong, 0, "and where its use changed");
 	wrong = 0;
 	for (k = 0, fresh = pools[0].window.first; k < 31; k++) {
 		fresh += RING_MAP_UNITS;

@@ -104,6 +104,7 @@ static void each_state(struct reader *r)
 
 	ok(slab_set_full(full), "a slab becomes full");
 	fake_slab_use(full, class_slab_units(9) * UNIT_SIZE / class_size(9));
+	telemetry_map(full);
 	listed->base = 99; /* as slab_set_used() */
 	listed->left = 1;
 	slab_set_listed(listed);

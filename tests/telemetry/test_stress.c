@@ -212,6 +212,7 @@ static void turn(struct slab *s, unsigned long i)
 	default:
 		slab_init(s, 5 + i % 3, 0);
 		slab_set_part(s, UNIT_FIRST);
+		telemetry_map_own(s);
 		fake_slab_use(s, 7);
 	}
 }
