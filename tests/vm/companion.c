@@ -230,6 +230,13 @@ bool json_slab(const char *process, const char **at, struct slab_row *s)
 	return true;
 }
 
+uint64_t json_sample(const char *process, const char **at)
+{
+	const char *row = next_row(process, "samples", at);
+
+	return row ? json_number(row, "address") : 0;
+}
+
 /* --- The trace. --- */
 
 static bool put(const char *file, const char *words)

@@ -49,6 +49,9 @@ struct slab_row {
 };
 bool json_slab(const char *process, const char **at, struct slab_row *s);
 
+/* The address of the next of samples[]; 0: no more. */
+uint64_t json_sample(const char *process, const char **at);
+
 /* --- The kernel's own account. --- */
 
 /* Every hint fault from here on; false: no tracing here. */

@@ -2,9 +2,10 @@
 /*
  * numaslab hints against the kernel's own account, on four nodes with a CPU each.
  *
- *	hints counts TIER MIB FAULTS [stopped]
+ *	hints counts TIER MIB FAULTS [stopped | huge]
  *					all processes: its counts between two readings of vmstat;
- *					stopped: it does not run meanwhile, and its ring overruns
+ *					stopped: it does not run meanwhile, and its ring overruns;
+ *					huge: on huge pages
  *	hints matrix TIER		three classes on three nodes, each used from one node:
  *exactly the traced faults, cell by cell; then slabs born again hints masked
  *placement home: no hint faults, and it says why hints observe			full observation
@@ -25,7 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NODES 4
+#define NODES	  4
+#define HUGE_PAGE (2ul << 20)
 
 static void run(void *(*body)(void *), void *arg)
 {
@@ -73,7 +75,24 @@ static void between(const char *what, long low, long long ours, long high)
 	check(low <= ours && ours <= high, "%s: %ld <= %lld <= %ld", what, low, ours, high);
 }
 
-static void counts(const char *tier, size_t mib, long faults, bool stopped)
+/* Of faults on huge pages the kernel passes on the page's beginning; we must see where they were.
+ */
+static void compare_samples(const char *tier)
+{
+	const char *process = json_process(getpid()), *at = NULL;
+	int inside = 0, exact = 0;
+	uint64_t address;
+
+	while (process && (address = json_sample(process, &at)))
+		if (address - (uintptr_t)area < area_bytes) {
+			inside++;
+			exact += address % HUGE_PAGE != 0;
+		}
+	check(inside > 0 && exact > inside / 2, "%s: %d of %d samples are inside their huge page",
+	      tier, exact, inside);
+}
+
+static void counts(const char *tier, size_t mib, long faults, bool stopped, bool huge)
 {
 	static const char *const rows[] = {"numa_hint_faults", "numa_hint_faults_local",
 					   "numa_pages_migrated"};
@@ -117,6 +136,8 @@ static void counts(const char *tier, size_t mib, long faults, bool stopped)
 	      "%s: its own comparison with the kernel holds (%lld, %lld, %lld)", tier,
 	      json_number(kernel, "low"), json_number(total, "faults"),
 	      json_number(kernel, "high"));
+	if (huge)
+		compare_samples(tier);
 	note("%s: %lld faults, %lld local, %lld migrated, %lld unjoined", tier,
 	     json_number(total, "faults"), json_number(total, "local"),
 	     json_number(total, "migrated"), json_number(total, "unjoined"));
@@ -376,7 +397,9 @@ int main(int argc, char **argv)
 {
 	guest_start();
 	if (argc >= 5 && !strcmp(argv[1], "counts"))
-		counts(argv[2], atoi(argv[3]), atol(argv[4]), argc > 5);
+		counts(argv[2], atoi(argv[3]), atol(argv[4]),
+		       argc > 5 && !strcmp(argv[5], "stopped"),
+		       argc > 5 && !strcmp(argv[5], "huge"));
 	else if (argc == 3 && !strcmp(argv[1], "matrix"))
 		matrix(argv[2]);
 	else
