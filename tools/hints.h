@@ -94,6 +94,7 @@ struct hints_sample {
 	int tid, from;
 	enum hints_kind kind;
 	uint32_t block_size;
+	uint32_t pages; /* that it stood for */
 };
 
 /* What was added since the point before.  local share = local / (local + remote). */

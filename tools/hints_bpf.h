@@ -83,7 +83,7 @@ struct hints_event {
 	uint64_t time_ns, address, ip;
 	uint32_t tgid, image, tid;
 	uint16_t class, from;
-	uint32_t kind, unused;
+	uint32_t kind, pages;
 };
 
 /* What the loader finds out about the kernel (hints_kernel.c) and the session. */
@@ -93,7 +93,8 @@ struct hints_config {
 	uint32_t has_vmf;	 /* mpol_misplaced's second argument is a struct vm_fault */
 	uint32_t reason_numa;	 /* MR_NUMA_MISPLACED of the tracepoint mm_migrate_pages */
 	uint32_t unused;
-	uint32_t sample_every; /* one fault in so many of a CPU is sampled; 0: none */
+	uint32_t sample_every; /* one fault in so many of a CPU is sampled, and each on a huge page;
+				  0: none */
 	uint32_t huge_shift;   /* of a huge page */
 };
 

@@ -231,9 +231,11 @@ static __always_inline struct hints_raw *value_of(void *map, const void *key)
 	return bpf_map_lookup_elem(map, key);
 }
 
-static __always_inline void sample(const struct hints_pending *p, struct hints_stats *s)
+static __always_inline void sample(const struct hints_pending *p, __u64 pages,
+				   struct hints_stats *s)
 {
-	if (!config.sample_every || s->begun % config.sample_every)
+	/* Those on huge pages stand for many, and are few. */
+	if (!config.sample_every || (pages <= 1 && s->begun % config.sample_every))
 		return;
 	struct hints_event *e = bpf_ringbuf_reserve(&samples, sizeof *e, 0);
 	if (!e) {
@@ -249,7 +251,7 @@ static __always_inline void sample(const struct hints_pending *p, struct hints_s
 	e->class = p->cell.class;
 	e->from = p->cell.from;
 	e->kind = p->cell.kind;
-	e->unused = 0;
+	e->pages = (__u32)pages;
 	bpf_ringbuf_submit(e, 0);
 }
 
@@ -307,7 +309,7 @@ static __always_inline void count(struct hints_pending *p, const struct outcome 
 		s->lost_cells += n->faults;
 	count_thread(p, n, s);
 	if (n->faults)
-		sample(p, s);
+		sample(p, n->pages, s);
 }
 
 #endif

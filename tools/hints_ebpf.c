@@ -309,6 +309,7 @@ static int on_sample(void *data, void *event, size_t size)
 	    .tid = (int)e->tid,
 	    .from = e->from,
 	    .kind = kind_of(e->kind),
+	    .pages = e->pages,
 	    .block_size = item && item->reader && e->class != DECODE_CLASS_NONE
 			      ? reader_class_size(item->reader, e->class)
 			      : 0,

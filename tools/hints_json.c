@@ -179,6 +179,7 @@ static void put_samples(struct json *j, const struct hints *h, const struct hint
 		put_node(j, "node", s->from);
 		json_text(j, "kind", kinds[s->kind]);
 		put_size(j, s->block_size);
+		json_number(j, "pages", s->pages);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -230,11 +230,14 @@ bool json_slab(const char *process, const char **at, struct slab_row *s)
 	return true;
 }
 
-uint64_t json_sample(const char *process, const char **at)
+uint64_t json_sample(const char *process, const char **at, long long *pages)
 {
 	const char *row = next_row(process, "samples", at);
 
-	return row ? json_number(row, "address") : 0;
+	if (!row)
+		return 0;
+	*pages = json_number(row, "pages");
+	return json_number(row, "address");
 }
 
 /* --- The trace. --- */

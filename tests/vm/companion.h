@@ -49,8 +49,8 @@ struct slab_row {
 };
 bool json_slab(const char *process, const char **at, struct slab_row *s);
 
-/* The address of the next of samples[]; 0: no more. */
-uint64_t json_sample(const char *process, const char **at);
+/* The address of the next of samples[], and how many pages it stood for; 0: no more. */
+uint64_t json_sample(const char *process, const char **at, long long *pages);
 
 /* --- The kernel's own account. --- */
 

@@ -54,8 +54,8 @@ static void *area_sweeper(void *arg)
 
 	pin_cpu(cpu_of_node(index));
 	for (int turn = index; seconds() < end && vmstat("numa_hint_faults") < sweep_until; turn++)
-		for (size_t i = 0; i < part; i += GUEST_PAGE)
-			((volatile char *)area)[turn % NODES * part + i]++;
+		for (size_t i = part; i > 0; i -= GUEST_PAGE) /* a huge page from its end */
+			((volatile char *)area)[turn % NODES * part + i - GUEST_PAGE]++;
 	return NULL;
 }
 
@@ -81,15 +81,16 @@ static void compare_samples(const char *tier)
 {
 	const char *process = json_process(getpid()), *at = NULL;
 	int inside = 0, exact = 0;
+	long long pages;
 	uint64_t address;
 
-	while (process && (address = json_sample(process, &at)))
-		if (address - (uintptr_t)area < area_bytes) {
+	while (process && (address = json_sample(process, &at, &pages)))
+		if (pages > 1 && address - (uintptr_t)area < area_bytes) {
 			inside++;
 			exact += address % HUGE_PAGE != 0;
 		}
-	check(inside > 0 && exact > inside / 2, "%s: %d of %d samples are inside their huge page",
-	      tier, exact, inside);
+	check(inside > 0 && exact > inside / 2,
+	      "%s: %d of %d samples of huge pages say where inside", tier, exact, inside);
 }
 
 static void counts(const char *tier, size_t mib, long faults, bool stopped, bool huge)
@@ -294,8 +295,11 @@ static void compare_matrix(const char *when)
 		for (int n = 0; n < NODES; n++) {
 			long long ours = cell_faults(process, p->size, p->home, n);
 
+			/* The C library may have a block or two of this class, too. */
+			bool same = n == p->user ? ours == p->faults[n] && ours > 100
+						 : ours >= p->faults[n] && ours <= p->faults[n] + 8;
 			if (p->faults[n] || ours || n == p->user)
-				check(ours == p->faults[n] && (n != p->user || ours > 100),
+				check(same,
 				      "%s: class %zu of node %d used from node %d: %lld of %ld "
 				      "traced faults",
 				      when, p->size, p->home, n, ours, p->faults[n]);
