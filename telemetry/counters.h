@@ -5,8 +5,8 @@
 /*
  * The counters of one node and one class.  To add one, add one line.  All are exact at every slab
  * transition (allocator/slab.h); between two transitions of a slab its `used` may lag by the local
- * frees not yet looked at (a quarter of its capacity, more for the two slabs that a heap allocates
- * from, and blocks that others freed into an owned slab until the owner takes them).
+ * frees not yet looked at (a quarter of its capacity; any of a slab that a heap allocates from, or
+ * lately did), and by blocks that others freed into an owned slab until the owner takes them.
  *
  *	slabs = active + partial + full + empty
  *	used  = out to the program + cached

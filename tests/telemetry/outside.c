@@ -186,9 +186,11 @@ static unsigned in_bin(struct outside *o, const char *memory, uintptr_t desc, ui
 /*
  * How far the counters may lag (telemetry/counters.h): nothing of a FULL slab, of a LISTED one what
  * was freed by others before; of an owned one what others freed, and frees of its owner's until
- * the next look: a quarter of its blocks, any of the two that the heap allocates from.
+ * the next look: a quarter of its blocks, any of one that the heap allocates from, or lately did
+ * (few: *lately).
  */
-static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current)
+static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current,
+			   unsigned long *lately)
 {
 	uint64_t w = s->remote;
 	int64_t quarter = (int64_t)max_size(s->capacity / 4u, 16);
@@ -199,7 +201,8 @@ static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current)
 	case SLAB_LISTED:
 		return behind == s->listed;
 	default:
-		return behind >= 0 && behind <= remote_count(w) + (current ? s->extended : quarter);
+		*lately += !current && behind > remote_count(w) + quarter;
+		return behind >= 0 && behind <= remote_count(w) + s->extended;
 	}
 }
 
@@ -232,7 +235,7 @@ static void walk_lists(struct outside *o, unsigned pool, size_t unit, int64_t us
 	o->out[s->cls] += (uint64_t)out;
 	o->ready[s->cls] += bin;
 	o->behind[s->cls] += (uint64_t)(used - out - bin);
-	if (!lag_is_allowed(s, used - out - bin, current) && o->astray++ < 5)
+	if (!lag_is_allowed(s, used - out - bin, current, &o->lately) && o->astray++ < 5)
 		printf("# class %u state %u: used %ld, out %ld, ready %u, remote %u, room %u\n",
 		       s->cls, remote_state(w), (long)used, (long)out, bin, remote, s->capacity);
 }

@@ -29,6 +29,7 @@ struct outside {
 	uint64_t large_units;
 	unsigned long torn;   /* lists that do not end, equations that do not hold */
 	unsigned long astray; /* slabs whose use is further off than counters.h says */
+	unsigned long lately; /* those that have no more than their past to say for it */
 };
 
 /* False: *why says what could not be read.  The process is stopped. */

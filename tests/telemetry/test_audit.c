@@ -213,7 +213,8 @@ static void blocks_agree(const struct outside *o, const struct reader_snapshot *
 	ok(missing == 0 && strays < 1000,
 	   "the blocks that are out are the program's %lu (and %lu of the system's)", blocks,
 	   strays);
-	ok(used == blocks + strays + ready + behind && o->astray == 0,
+	ok(used == blocks + strays + ready + behind && o->astray == 0 &&
+	       o->lately <= 5 + blocks / 5000,
 	   "used = out + ready in heaps + frees not looked at yet (%lu = %lu + %lu + %lu), "
 	   "within what is documented of each slab",
 	   used, blocks + strays, (unsigned long)ready, behind);
