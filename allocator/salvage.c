@@ -58,7 +58,7 @@ bool heaps_fork_child(void)
 /* A block of the slab that was handed out before, by address. */
 static bool is_block(const struct slab *s, uintptr_t at)
 {
-	return slab_has(s, at) && (at - slab_addr(s)) % s->size == 0 &&
+	return at && slab_has(s, at) && (at - slab_addr(s)) % s->size == 0 &&
 	       (at - slab_addr(s)) / s->size < s->extended;
 }
 
