@@ -6,6 +6,7 @@
 #include "tools/reader.h"
 
 struct process {
+	uint64_t id; /* of its file, never 0; a pid may be that of several processes */
 	char *path;
 	struct reader *reader;
 	const struct reader_info *info;

@@ -35,8 +35,9 @@ enum column {
 
 struct screen {
 	enum view view;
-	int pid;  /* of the views below the first */
-	int node; /* of VIEW_CLASSES and VIEW_MAP; -1: all */
+	uint64_t id; /* of the process of the views below the first */
+	int pid;     /* its number, for when it is gone */
+	int node;    /* of VIEW_CLASSES and VIEW_MAP; -1: all */
 	enum column sort[VIEW_COUNT];
 	/* Of VIEW_MAP. */
 	enum view map_from;
@@ -48,10 +49,13 @@ struct screen {
 	bool typing; /* the filter is being typed */
 	char filter[32];
 	size_t cursor, top; /* row under the cursor, first row shown */
-	int cursor_id;	    /* pid, node or size under the cursor: it stays when rows move */
+	int cursor_pid;	    /* of the process there */
+	int64_t cursor_id;  /* process, node or size under the cursor: it stays when rows move */
 	double delay;
 	const struct model *frozen; /* while paused */
 	struct rows rows;	    /* of the view, sorted and filtered, as last drawn */
+	bool help_scrolls;	    /* as drawn last: not all of it fits */
+	size_t help_top;	    /* first line of the help that is shown */
 	uint64_t drawn;		    /* serial of the model in them */
 };
 
@@ -63,14 +67,39 @@ void draw_init(struct screen *s);
 void paint(const struct screen *s, enum colour c);
 void put(int y, int x, int width, const char *text);
 
+/* A line over the whole width. */
+void fill_line(int y, const char *text);
+
+/* As put(), over several lines; how many. */
+int put_wrapped(int y, int x, int width, const char *text);
+
+/*
+ * What stands in a line: where it does not fit, those of the highest rank go first, and of rank 0
+ * none.  An empty text is none.
+ */
+struct part {
+	const char *text;
+	int rank;
+};
+void join_parts(char *line, size_t size, int width, const char *between, struct part *part,
+		size_t count);
+
+/* The first line, the last one, and of the views below the first what is above: lines used. */
+void draw_title(const struct screen *s, const struct model *m);
+void draw_foot(const struct screen *s);
+int draw_process(const struct screen *s, const struct model *m);
+
 /* The map of slabs from line y on. */
 void draw_slab_map(const struct screen *s, const struct model *m, int y);
 
+/* What is not shown, and why; from line y on.  The lines used. */
+int draw_notes(const struct screen *s, const struct model *m, int y);
+
+/* Lines of the help, as far as they go, from s->help_top on, which is kept within them. */
+void draw_help(struct screen *s);
+
 /* Draws everything from the model (NULL: none yet). */
 void draw_all(struct screen *s, const struct model *m);
-
-/* Up to NULL, for 80 columns and 24 lines. */
-extern const char *const help_lines[];
 
 /* Whether the view has the column, and its name. */
 bool column_is_in(enum column c, enum view v);

@@ -99,14 +99,16 @@ static int compare(const void *a, const void *b)
 		order = -order;
 	if (order == 0)
 		order = x->process->info->pid - y->process->info->pid;
+	if (order == 0)
+		order = x->process->id < y->process->id ? -1 : x->process->id > y->process->id;
 	return order ? order : x->size < y->size ? -1 : x->size > y->size;
 }
 
-static int id_of(const struct screen *s, const struct row *r)
+static int64_t id_of(const struct screen *s, const struct row *r)
 {
-	return s->view == VIEW_PROCESSES ? r->process->info->pid
+	return s->view == VIEW_PROCESSES ? (int64_t)r->process->id
 	       : s->view == VIEW_NODES	 ? r->node
-					 : (int)r->size;
+					 : (int64_t)r->size;
 }
 
 static void filter_rows(struct screen *s)
@@ -126,17 +128,17 @@ static void filter_rows(struct screen *s)
 	s->rows.count = kept;
 }
 
-static const struct process *find_process(const struct model *m, int pid)
+static const struct process *find_process(const struct model *m, uint64_t id)
 {
 	for (size_t i = 0; i < m->set.count; i++)
-		if (m->set.process[i].info->pid == pid)
+		if (m->set.process[i].id == id)
 			return &m->set.process[i];
 	return NULL;
 }
 
 void rows_for_view(struct screen *s, const struct model *m)
 {
-	const struct process *p = m && s->view != VIEW_PROCESSES ? find_process(m, s->pid) : NULL;
+	const struct process *p = m && s->view != VIEW_PROCESSES ? find_process(m, s->id) : NULL;
 
 	s->rows.count = 0;
 	if (m && s->view == VIEW_PROCESSES)
@@ -155,4 +157,5 @@ void rows_for_view(struct screen *s, const struct model *m)
 	if (s->cursor >= s->rows.count)
 		s->cursor = s->rows.count ? s->rows.count - 1 : 0;
 	s->cursor_id = s->rows.count ? id_of(s, &s->rows.row[s->cursor]) : -2;
+	s->cursor_pid = s->rows.count ? s->rows.row[s->cursor].process->info->pid : 0;
 }

@@ -41,13 +41,7 @@ void paint(const struct screen *s, enum colour c)
 		attrset(A_BOLD);
 }
 
-void put(int y, int x, int width, const char *text)
-{
-	if (width > 0)
-		mvaddnstr(y, x, text, width);
-}
-
-static void fill_line(int y, const char *text)
+void fill_line(int y, const char *text)
 {
 	move(y, 0);
 	for (int i = 0; i < COLS; i++)
@@ -116,12 +110,16 @@ static enum colour cell(const struct screen *s, const struct row *r, enum column
 	}
 }
 
-/* Columns that fit, the command having the rest; those that tell least go first. */
+/*
+ * Columns that fit, the command having the rest; those that tell least go first.  The one that is
+ * sorted by stays: so each can be brought in.
+ */
 static unsigned long fitting(const struct screen *s)
 {
-	static const enum column expendable[] = {COL_REMOTE_OUT, COL_LARGE,	 COL_NODE_PARTIAL,
-						 COL_PARTIAL,	 COL_ANY_NEW,	 COL_OWN,
-						 COL_SLABS,	 COL_ANY_PARTIAL};
+	static const enum column expendable[] = {
+	    COL_REMOTE_OUT, COL_NODE_PARTIAL, COL_PARTIAL,   COL_ANY_NEW,  COL_OWN,
+	    COL_SLABS,	    COL_ANY_PARTIAL,  COL_REMOTE_IN, COL_NODE_NEW, COL_OBJECTS,
+	    COL_LARGE,	    COL_FRAG,	      COL_MISPLACED, COL_USED};
 	unsigned long set = 0;
 	int width = s->view == VIEW_PROCESSES ? 12 : 0;
 
@@ -131,7 +129,7 @@ static unsigned long fitting(const struct screen *s)
 			width += width_of(c);
 		}
 	for (size_t i = 0; i < sizeof expendable / sizeof *expendable && width > COLS; i++)
-		if (set & 1ul << expendable[i]) {
+		if (set & 1ul << expendable[i] && expendable[i] != s->sort[s->view]) {
 			set &= ~(1ul << expendable[i]);
 			width -= width_of(expendable[i]);
 		}
@@ -231,122 +229,6 @@ static void draw_maps(const struct screen *s, int y, unsigned long set)
 	}
 }
 
-/* --- The lines above. --- */
-
-static void draw_spark(const struct screen *s, int y, const char *name, const uint64_t *value,
-		       const struct spark *spark)
-{
-	static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char ascii[] = ".:-=+*#@";
-	int room = COLS - 24;
-	size_t shown = spark->count < (size_t)(room > 0 ? room : 0) ? spark->count
-								    : (size_t)(room > 0 ? room : 0);
-	size_t first = spark->count - shown;
-	uint64_t most = 1;
-	char b[TEXT_NUMBER];
-
-	for (size_t i = first; i < spark->count; i++)
-		if (value[i] > most)
-			most = value[i];
-	paint(s, PLAIN);
-	mvprintw(y, 0, "%9s max %-7s ", name,
-		 value == spark->made ? text_count(b, (double)most) : text_bytes(b, most));
-	paint(s, GOOD);
-	move(y, 22);
-	for (size_t i = first; i < spark->count; i++) {
-		unsigned level = (unsigned)((double)value[i] / (double)most * 7.99);
-
-		if (s->ascii)
-			addch((chtype)ascii[level]);
-		else
-			addstr(blocks[level]);
-	}
-}
-
-static void draw_title(const struct screen *s, const struct model *m)
-{
-	char line[256], clock[16];
-	time_t now = time(NULL);
-	struct tm tm;
-	uint64_t used = 0, held = 0;
-	char b[2][TEXT_NUMBER];
-
-	strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&now, &tm));
-	for (size_t i = 0; i < s->rows.count; i++) {
-		used += s->rows.row[i].counts.used_bytes;
-		held += s->rows.row[i].counts.counter[COUNT_held];
-	}
-	snprintf(line, sizeof line, "numaslab top %s  %zu process%s  used %s of %s held  %s%s%s%s",
-		 clock, m ? m->set.count : 0, m && m->set.count == 1 ? "" : "es",
-		 text_bytes(b[0], used), text_bytes(b[1], held),
-		 s->totals ? "totals" : "per second", s->paused ? "  PAUSED" : "",
-		 s->dead ? "  with exited" : "", s->reverse ? "  reversed" : "");
-	paint(s, s->paused ? WARN : PLAIN);
-	put(0, 0, COLS, line);
-}
-
-static const struct process *shown_process(const struct screen *s)
-{
-	return s->rows.count ? s->rows.row[0].process : NULL;
-}
-
-/* The process of the views below the first; lines used. */
-static int draw_process(const struct screen *s, const struct model *m)
-{
-	const struct process *p = shown_process(s);
-	char line[256], node[32] = "all nodes", span[TEXT_NUMBER];
-	bool map = s->view == VIEW_MAP;
-	int y = 1;
-
-	if (s->node >= 0 && !(map && s->map_all_nodes))
-		snprintf(node, sizeof node, "node %d", s->node);
-	if (!p)
-		snprintf(line, sizeof line, "process %d is gone", s->pid);
-	else
-		snprintf(line, sizeof line, "%d %s  %s  placement %s%s%s%s", p->info->pid,
-			 p->info->comm, p->now.live ? "live" : "exited", p->info->placement,
-			 p->info->simulated ? ", simulated nodes" : "",
-			 map			   ? "  slabs of "
-			 : s->view == VIEW_CLASSES ? "  size classes of "
-						   : "",
-			 s->view >= VIEW_CLASSES ? node : "");
-	paint(s, p && !p->now.live ? DIM : PLAIN);
-	put(y++, 0, COLS, line);
-	if (map || !p || m->spark.pid != s->pid || m->spark.count < 2 || LINES < 16)
-		return y;
-	draw_spark(s, y++, "used", m->spark.used, &m->spark);
-	draw_spark(s, y++, "held", m->spark.held, &m->spark);
-	draw_spark(s, y++, "new slabs", m->spark.made, &m->spark);
-	snprintf(line, sizeof line, "          history of the last %s",
-		 text_age(span, m->spark.span_ms));
-	paint(s, DIM);
-	put(y++, 0, COLS, line);
-	return y;
-}
-
-static void draw_foot(const struct screen *s)
-{
-	char line[128];
-
-	paint(s, HEAD);
-	if (s->view == VIEW_MAP)
-		snprintf(line, sizeof line, "F1 Help  %s%sEsc Back  Z Pause  F10 Quit",
-			 s->map_size == PICTURE_ALL ? ""
-			 : s->map_all_sizes	    ? "c One class  "
-						    : "c All classes  ",
-			 s->node < 0	    ? ""
-			 : s->map_all_nodes ? "n One node  "
-					    : "n All nodes  ");
-	else if (s->typing || *s->filter)
-		snprintf(line, sizeof line, "Filter: %s%s   (Enter keeps it, Esc clears it)",
-			 s->filter, s->typing ? "_" : "");
-	else
-		snprintf(
-		    line, sizeof line,
-		    "F1 Help F4 Filter F6 Sort Enter In Esc Back m Map t Totals Z Pause F10 Quit");
-	fill_line(LINES - 1, line);
-}
-
 static void draw_table(struct screen *s, const struct model *m, int y)
 {
 	unsigned long set = fitting(s);
@@ -361,11 +243,8 @@ static void draw_table(struct screen *s, const struct model *m, int y)
 		draw_row(s, y + (int)i, &s->rows.row[s->top + i], set, s->top + i == s->cursor);
 	if (s->view == VIEW_NODES)
 		draw_maps(s, y + (int)s->rows.count + 1, set);
-	if (m && m->set.count == 0 && s->view == VIEW_PROCESSES) {
-		paint(s, DIM);
-		put(y + 1, 2, COLS - 2,
-		    "No process publishes yet: start one with  numaslab run -- COMMAND");
-	}
+	if (m && s->view == VIEW_PROCESSES)
+		draw_notes(s, m, y + (int)(s->rows.count < room ? s->rows.count : room) + 1);
 }
 
 void draw_all(struct screen *s, const struct model *m)
@@ -374,9 +253,7 @@ void draw_all(struct screen *s, const struct model *m)
 
 	erase();
 	if (s->help) {
-		paint(s, PLAIN);
-		for (int i = 0; i < LINES - 1 && help_lines[i]; i++)
-			put(i, 0, COLS, help_lines[i]);
+		draw_help(s);
 		draw_foot(s);
 		refresh();
 		return;
@@ -387,7 +264,7 @@ void draw_all(struct screen *s, const struct model *m)
 		y = draw_process(s, m);
 	if (s->view == VIEW_MAP)
 		draw_slab_map(s, m, y);
-	else
+	else if (m)
 		draw_table(s, m, y);
 	draw_foot(s);
 	s->drawn = m ? m->serial : 0;

@@ -1,52 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The screen of numaslab top: its state, its keys, and the terminal given back whatever happens. */
+/* The screen of numaslab top: its state, its keys. */
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <ncursesw/curses.h>
 
 #include "tools/cmd.h"
 #include "tools/screen.h"
+#include "tools/screen_terminal.h"
 
 #define POLL_MS 100
-
-static volatile sig_atomic_t asked_to_end;
-static struct termios terminal;
-
-static void on_end(int number)
-{
-	asked_to_end = number;
-}
-
-/* Raw: nothing of ncurses may be called here.  The normal screen, the cursor, no attributes. */
-static void on_crash(int number)
-{
-	static const char back[] = "\033[?1049l\033[?25h\033[0m\033[?1l\033>";
-
-	if (write(1, back, sizeof back - 1) < 0)
-		_exit(128 + number);
-	tcsetattr(0, TCSANOW, &terminal);
-	signal(number, SIG_DFL);
-	raise(number);
-}
-
-static void catch_signals(void)
-{
-	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	static const int crashes[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};
-	struct sigaction end = {.sa_handler = on_end}, crash = {.sa_handler = on_crash};
-
-	tcgetattr(0, &terminal);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		sigaction(ends[i], &end, NULL);
-	for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
-		sigaction(crashes[i], &crash, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
+#define FIRST_S 0.5 /* so long the first picture is waited for */
 
 /* --- Keys. --- */
 
@@ -61,13 +28,20 @@ static void sort_by(struct screen *s, int step)
 	while (!column_is_in(*c, s->view));
 }
 
+/* The row under the cursor, as it was drawn last. */
+static void take_process(struct screen *s)
+{
+	s->id = (uint64_t)s->cursor_id;
+	s->pid = s->cursor_pid;
+}
+
 /* size: of the class to begin with, or PICTURE_ALL. */
 static void show_map(struct screen *s, uint32_t size)
 {
 	if (s->rows.count == 0 || s->view == VIEW_MAP)
 		return;
 	if (s->view == VIEW_PROCESSES) {
-		s->pid = s->cursor_id;
+		take_process(s);
 		s->node = -1;
 	}
 	s->map_from = s->view;
@@ -76,7 +50,7 @@ static void show_map(struct screen *s, uint32_t size)
 	s->map_all_nodes = s->node < 0;
 	s->view = VIEW_MAP;
 	s->top = 0;
-	model_set_map(s->pid);
+	model_set_map(s->id);
 }
 
 static void go_in(struct screen *s)
@@ -88,11 +62,11 @@ static void go_in(struct screen *s)
 		return;
 	}
 	if (s->view == VIEW_PROCESSES) {
-		s->pid = s->cursor_id;
+		take_process(s);
 		s->view = VIEW_NODES;
-		model_set_spark(s->pid);
+		model_set_spark(s->id);
 	} else {
-		s->node = s->cursor_id;
+		s->node = (int)s->cursor_id;
 		s->view = VIEW_CLASSES;
 	}
 	s->cursor = s->top = 0;
@@ -107,13 +81,13 @@ static void go_back(struct screen *s)
 	}
 	if (s->view == VIEW_MAP) {
 		s->view = s->map_from;
-		s->cursor_id = s->view == VIEW_PROCESSES ? s->pid
+		s->cursor_id = s->view == VIEW_PROCESSES ? (int64_t)s->id
 			       : s->view == VIEW_NODES	 ? -2
-							 : (int)s->map_size;
+							 : (int64_t)s->map_size;
 		model_set_map(0);
 		return;
 	}
-	s->cursor_id = s->view == VIEW_CLASSES ? s->node : s->pid;
+	s->cursor_id = s->view == VIEW_CLASSES ? s->node : (int64_t)s->id;
 	s->view = s->view == VIEW_CLASSES ? VIEW_NODES : VIEW_PROCESSES;
 	s->node = -1;
 	s->top = 0;
@@ -169,6 +143,24 @@ static void pause_or_go_on(struct screen *s)
 		model_unlock();
 }
 
+/* It scrolls where it does not fit; any other key ends it.  False: the end. */
+static bool take_help_key(struct screen *s, int key)
+{
+	size_t page = LINES > 3 ? (size_t)LINES - 3 : 1;
+
+	if (key == KEY_DOWN || key == 'j')
+		s->help_top++;
+	else if (key == KEY_NPAGE)
+		s->help_top += page;
+	else if (key == KEY_UP || key == 'k')
+		s->help_top -= s->help_top > 0;
+	else if (key == KEY_PPAGE)
+		s->help_top -= s->help_top < page ? s->help_top : page;
+	else if (key != KEY_RESIZE)
+		s->help = false;
+	return key != 'q' && key != KEY_F(10);
+}
+
 /* False: the end. */
 static bool take_key(struct screen *s, int key)
 {
@@ -176,10 +168,8 @@ static bool take_key(struct screen *s, int key)
 		type_filter(s, key);
 		return true;
 	}
-	if (s->help) {
-		s->help = false;
-		return key != 'q' && key != KEY_F(10);
-	}
+	if (s->help)
+		return take_help_key(s, key);
 	switch (key) {
 	case 'q':
 	case KEY_F(10):
@@ -188,6 +178,7 @@ static bool take_key(struct screen *s, int key)
 	case '?':
 	case KEY_F(1):
 		s->help = true;
+		s->help_top = 0;
 		break;
 	case KEY_UP:
 	case 'k':
@@ -271,7 +262,7 @@ static void run(struct screen *s, long ticks)
 	uint64_t last = 0;
 	bool again = true; /* something changed but the model */
 
-	while (!asked_to_end) {
+	while (!terminal_ended) {
 		const struct model *m = model_lock();
 
 		if (s->paused)
@@ -284,9 +275,25 @@ static void run(struct screen *s, long ticks)
 			return;
 		int key = getch();
 		again = key != ERR;
+		if (key == ERR && !isatty(0)) /* it was taken away: no key will ever come */
+			return;
 		if (key != ERR && !take_key(s, key))
 			return;
 	}
+}
+
+static int lines_instead(const struct top_options *o)
+{
+	const char *name = getenv("TERM");
+	struct top_options text = *o;
+	char shown[64];
+
+	cmd_fail(0, "top",
+		 "this terminal is not known, or cannot be drawn on (TERM is '%s'): lines instead",
+		 printable(shown, sizeof shown, name ? name : ""));
+	signal(SIGPIPE, SIG_DFL);
+	text.form = TOP_TEXT;
+	return top_batch(&text);
 }
 
 int top_screen(const struct top_options *o)
@@ -298,10 +305,11 @@ int top_screen(const struct top_options *o)
 
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
-	catch_signals();
+	if (!terminal_can_draw())
+		return lines_instead(o);
+	terminal_catch_signals();
 	if (!newterm(NULL, stdout, stdin))
-		return cmd_fail(STATUS_UNABLE, "top",
-				"this terminal is not known (TERM); -b writes lines");
+		return cmd_fail(STATUS_UNABLE, "top", "no memory for the screen; -b writes lines");
 	cbreak();
 	noecho();
 	keypad(stdscr, TRUE);
@@ -311,6 +319,7 @@ int top_screen(const struct top_options *o)
 	draw_init(&s);
 	bool started = model_start(o);
 	if (started) {
+		model_wait(FIRST_S);
 		run(&s, o->ticks);
 		if (s.paused)
 			model_unlock();
@@ -320,5 +329,5 @@ int top_screen(const struct top_options *o)
 	rows_free(&s.rows);
 	if (!started)
 		return cmd_fail(STATUS_UNABLE, "top", "no thread for the collector");
-	return asked_to_end && asked_to_end != SIGINT ? 128 + asked_to_end : STATUS_DONE;
+	return terminal_ended && terminal_ended != SIGINT ? 128 + terminal_ended : STATUS_DONE;
 }

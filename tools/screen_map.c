@@ -8,7 +8,8 @@
 #include "tools/reader_text.h"
 #include "tools/screen.h"
 
-#define PREFIX 6 /* columns before the cells where a node has one line */
+#define PREFIX	     6	/* columns before the cells where a node has one line */
+#define LEGEND_WIDTH 76 /* what the whole legend takes */
 
 struct look {
 	uint8_t state;
@@ -51,6 +52,7 @@ static void draw_cell(const struct screen *s, uint8_t cell)
 static void draw_legend(const struct screen *s, int y, const struct picture *p, uint32_t size)
 {
 	char text[64];
+	bool brief = COLS < LEGEND_WIDTH; /* the letters of the lines below */
 
 	if (size == PICTURE_ALL)
 		snprintf(text, sizeof text, "all classes, ");
@@ -59,16 +61,18 @@ static void draw_legend(const struct screen *s, int y, const struct picture *p, 
 	else
 		snprintf(text, sizeof text, "blocks of %u, ", size);
 	paint(s, PLAIN);
-	put(y, 0, COLS, text);
+	put(y, 0, COLS, brief ? "" : text);
 	if (p->per_cell == 1)
 		snprintf(text, sizeof text, "each a slab: ");
 	else
 		snprintf(text, sizeof text, "each %llu slabs: ", (unsigned long long)p->per_cell);
 	put(y, getcurx(stdscr), COLS - getcurx(stdscr), text);
-	for (size_t i = 0; i < sizeof looks / sizeof *looks && getcurx(stdscr) + 11 < COLS; i++) {
+	for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+		snprintf(text, sizeof text, brief ? "%.1s " : " %s ", looks[i].name);
+		if (getcurx(stdscr) + 1 + (int)strlen(text) > COLS)
+			break;
 		draw_cell(s, looks[i].state);
 		paint(s, PLAIN);
-		snprintf(text, sizeof text, " %s ", looks[i].name);
 		addstr(text);
 	}
 }
@@ -166,10 +170,10 @@ static void draw_below(const struct screen *s, int y, const struct picture *p,
 }
 
 /* The nodes' pools, as the snapshot has them. */
-static const struct reader_snapshot *snapshot_of(const struct model *m, int pid)
+static const struct reader_snapshot *snapshot_of(const struct model *m, uint64_t id)
 {
 	for (size_t i = 0; i < m->set.count; i++)
-		if (m->set.process[i].info->pid == pid)
+		if (m->set.process[i].id == id)
 			return &m->set.process[i].now;
 	return NULL;
 }
@@ -212,10 +216,10 @@ static void draw_picture(const struct screen *s, int y, int room, struct picture
 void draw_slab_map(const struct screen *s, const struct model *m, int y)
 {
 	static struct picture picture; /* one screen, one thread */
-	const struct reader_snapshot *now = m ? snapshot_of(m, s->pid) : NULL;
+	const struct reader_snapshot *now = m ? snapshot_of(m, s->id) : NULL;
 	int room = LINES - y - 3; /* without the legend, what is below, the keys */
 
-	if (!now || m->map_pid != s->pid)
+	if (!now || m->map_id != s->id)
 		return; /* it comes with the next look */
 	if (!m->map.there || m->map.pools != now->pools) {
 		paint(s, DIM);

@@ -5,18 +5,21 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <urcu.h>
 
+#include "tools/missing.h"
+
 static struct model *shared;
 static pthread_t thread;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake;
+static pthread_cond_t wake, came;
 static bool stopping, dead;
-static int spark_pid, map_pid;
+static uint64_t spark_id, map_id;
 static double delay;
 static const struct top_options *options;
 
@@ -67,6 +70,7 @@ static struct model *model_copy(const struct process_set *set)
 		const struct process *from = &set->process[i];
 		struct process *to = &m->set.process[m->set.count++];
 
+		to->id = from->id;
 		to->info = copy_of(from->info, sizeof *from->info);
 		if (!to->info || !copy_snapshot(&to->now, &from->now) ||
 		    !copy_snapshot(&to->before, &from->before)) {
@@ -78,19 +82,19 @@ static struct model *model_copy(const struct process_set *set)
 }
 
 /* The history of one process, also of the time before we looked, thinned to what fits. */
-static void take_spark(struct spark *s, const struct process_set *set, int pid)
+static void take_spark(struct spark *s, const struct process_set *set, uint64_t id)
 {
 	struct reader_history h = {0};
 	struct process *p = NULL;
 
 	for (size_t i = 0; i < set->count; i++)
-		if (set->process[i].info->pid == pid)
+		if (set->process[i].id == id)
 			p = &set->process[i];
 	if (!p || reader_history(p->reader, 0, 4096, &h) != READER_OK || h.count == 0) {
 		reader_history_free(&h);
 		return;
 	}
-	s->pid = pid;
+	s->id = id;
 	s->count = h.count < SPARK_POINTS ? h.count : SPARK_POINTS;
 	s->span_ms = h.point[h.count - 1].time_ms - h.point[0].time_ms;
 	for (size_t i = 0; i < s->count; i++) {
@@ -113,12 +117,42 @@ static void take_spark(struct spark *s, const struct process_set *set, int pid)
 }
 
 /* Read into the model itself: each look has its own. */
-static void take_map(struct model *m, const struct process_set *set, int pid)
+static void take_map(struct model *m, const struct process_set *set, uint64_t id)
 {
 	for (size_t i = 0; i < set->count; i++)
-		if (set->process[i].info->pid == pid &&
+		if (set->process[i].id == id &&
 		    reader_map(set->process[i].reader, &m->map) == READER_OK)
-			m->map_pid = pid;
+			m->map_id = id;
+}
+
+static bool is_shown(const struct process_set *set, int pid)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->process[i].asked == pid)
+			return true;
+	return false;
+}
+
+static bool is_refused(const struct process_set *set, int pid)
+{
+	for (size_t i = 0; i < set->refused_count; i++)
+		if (set->refused[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* The files that cannot be shown, and the processes of -p that are not. */
+static void take_notes(struct model *m, const struct process_set *set)
+{
+	for (size_t i = 0; i < set->refused_count && m->note_count < MODEL_NOTES; i++)
+		snprintf(m->note[m->note_count++], sizeof *m->note, "%s: %s", set->refused[i].path,
+			 set->refused[i].why);
+	for (size_t i = 0; i < options->pid_count && m->note_count < MODEL_NOTES; i++)
+		if (!is_shown(set, options->pids[i]) && !is_refused(set, options->pids[i]))
+			missing_process_why("top", options->pids[i], m->note[m->note_count++],
+					    sizeof *m->note);
+	if (set->count == 0 && set->denied && m->note_count == 0)
+		missing_all_why("top", set, m->note[m->note_count++], sizeof *m->note);
 }
 
 static void publish(struct model *m)
@@ -132,15 +166,20 @@ static void publish(struct model *m)
 	}
 }
 
+static void add_seconds(struct timespec *t, double seconds)
+{
+	t->tv_sec += (time_t)seconds;
+	t->tv_nsec += (long)(fmod(seconds, 1) * 1e9);
+	if (t->tv_nsec >= 1000000000) {
+		t->tv_nsec -= 1000000000;
+		t->tv_sec++;
+	}
+}
+
 /* Until the next look is due, or sooner if something is wanted. */
 static void wait_for(struct timespec *next)
 {
-	next->tv_sec += (time_t)delay;
-	next->tv_nsec += (long)(fmod(delay, 1) * 1e9);
-	if (next->tv_nsec >= 1000000000) {
-		next->tv_nsec -= 1000000000;
-		next->tv_sec++;
-	}
+	add_seconds(next, delay);
 	if (!stopping && pthread_cond_timedwait(&wake, &lock, next) != ETIMEDOUT)
 		clock_gettime(CLOCK_MONOTONIC, next);
 }
@@ -156,7 +195,7 @@ static void *collect(void *arg)
 	pthread_mutex_lock(&lock);
 	while (!stopping) {
 		bool want_dead = dead;
-		int want_spark = spark_pid, want_map = map_pid;
+		uint64_t want_spark = spark_id, want_map = map_id;
 
 		pthread_mutex_unlock(&lock);
 		process_set_look(&set, options->pids, options->pid_count, want_dead);
@@ -167,9 +206,11 @@ static void *collect(void *arg)
 				take_spark(&m->spark, &set, want_spark);
 			if (want_map)
 				take_map(m, &set, want_map);
+			take_notes(m, &set);
 			publish(m);
 		}
 		pthread_mutex_lock(&lock);
+		pthread_cond_signal(&came);
 		wait_for(&next);
 	}
 	pthread_mutex_unlock(&lock);
@@ -187,6 +228,7 @@ bool model_start(const struct top_options *o)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&wake, &attr);
+	pthread_cond_init(&came, &attr);
 	rcu_register_thread();
 	/* Signals are the screen's. */
 	sigfillset(&all);
@@ -207,6 +249,18 @@ void model_stop(void)
 	pthread_join(thread, NULL);
 	publish(NULL);
 	rcu_unregister_thread();
+}
+
+void model_wait(double seconds)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	add_seconds(&until, seconds);
+	pthread_mutex_lock(&lock);
+	while (!shared && pthread_cond_timedwait(&came, &lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&lock);
 }
 
 const struct model *model_lock(void)
@@ -233,17 +287,17 @@ void model_set_dead(bool want)
 	set_and_wake();
 }
 
-void model_set_spark(int pid)
+void model_set_spark(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
-	spark_pid = pid;
+	spark_id = id;
 	set_and_wake();
 }
 
-void model_set_map(int pid)
+void model_set_map(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
-	map_pid = pid;
+	map_id = id;
 	set_and_wake();
 }
 

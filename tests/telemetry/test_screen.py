@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: MIT
 """The screen of numaslab top, looked at in tmux: 80x24 and 200x60, keys, colours, endings."""
 import difflib
+import fcntl
 import os
+import pty
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 BUILD = os.environ.get("BUILD", "build")
@@ -72,6 +77,35 @@ class Screen:
             except OSError:
                 pass
         return None
+
+
+class Terminal:
+    """A terminal that nobody draws: what is written to it, byte by byte."""
+
+    def __init__(self, directory, *args, **env):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.process = subprocess.Popen(
+            [TOOL, "top", *args], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            env=dict(os.environ, NUMASLAB_DIR=directory, TERM="xterm", **env))
+        os.close(slave)
+        self.seen = b""
+
+    def read(self, *patterns, seconds=20):
+        """Until one of the patterns was written."""
+        end = time.monotonic() + seconds
+        while not any(re.search(p, self.seen) for p in patterns) and time.monotonic() < end:
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.seen += os.read(self.master, 65536)
+        return self.seen
+
+    def close(self):
+        os.close(self.master)
+        try:
+            return self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait() and None
 
 
 class Actor:
@@ -225,6 +259,110 @@ def plain(directory):
     s.shows("terminal is not known", "an unknown terminal is said")
 
 
+def first_picture(directory):
+    a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+    a.tell("alloc 20000 100")
+    t = Terminal(directory, "-d", "60")
+    seen = t.read(rb"\b1 process", rb"\b0 process")
+    ok(b"1 process" in seen and b"0 process" not in seen and b"No process" not in seen,
+       "the first picture has the processes that there are", seen)
+    ok(t.close() is not None, "top ends when its terminal is taken away")
+    a.kill()
+
+
+def same_number(directory):
+    """Two processes of one number, as those of two containers: a live one, and one that left."""
+    a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+    a.tell("alloc 20000 100")
+    name = next(n for n in os.listdir(directory) if re.fullmatch(rf"\d+-{a.pid}-\d+-\d+", n))
+    space, pid, start, generation = name.split("-")
+    shutil.copy(f"{directory}/{name}", f"{directory}/{int(space) + 1}-{pid}-{start}-{generation}")
+    s = Screen(directory)
+    s.keys("x")
+    s.shows("2 processes", "two processes of one number")
+    states = []
+    for key in "Home", "End":
+        s.keys(key)
+        s.keys("Enter")
+        text = s.wait(rf"^{a.pid} actor +(live|exited)")
+        states += re.findall(rf"^{a.pid} actor +(live|exited)", text, re.M)
+        s.keys("Escape")
+        s.wait("COMMAND")
+    ok(sorted(states) == ["exited", "live"], "Enter goes into the one under the cursor", states)
+    a.kill()
+
+
+def narrow(directory):
+    a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+    a.tell("alloc 20000 100")
+    a.tell("alloc 3 500000")
+    s = Screen(directory, 40, 10)
+    text = s.wait("actor")
+    lines = text.splitlines()
+    ok(re.search(rf"^ +{a.pid} .* actor$", text, re.M) and "F10 Quit" in lines[9] and
+       re.search("1 process .*used .* held$", lines[0]),
+       "40x10: what it is, what it holds, how to quit", text)
+    for _ in range(12):
+        s.keys("F6")
+    for _ in range(3):
+        if "*" not in s.text().splitlines()[2]:
+            break
+        s.keys("F6")
+        time.sleep(0.3)
+    ok("*" in s.text().splitlines()[2], "40x10: the column sorted by is among those shown", s.text())
+    s.keys("Enter")
+    text = s.wait("NODE")
+    ok(all(len(line) <= 40 for line in text.splitlines()) and f"{a.pid} actor" in text,
+       "40x10: nodes", text)
+    s.keys("m")
+    text = s.wait("each .*slab")
+    ok(re.search("each .*slab.*a .*p .*f .*e .*m", text), "40x10: what the map's characters mean",
+       text)
+    s.keys("h")
+    s.wait("keys")
+    s.keys("PPage", "NPage", "NPage", "NPage", "NPage")
+    s.shows("one sorted by never is", "40x10: help goes on below")
+    s.keys("h")
+    s.shows("each .*slab", "and any other key ends it")
+    s.keys("q")
+    s.shows("isig icanon", "40x10: q ends")
+    s = Screen(directory)
+    s.shows(rf"LARGE COMMAND\n +{a.pid} .* [\d.]+M actor", "80x24: large blocks are shown")
+    s.keys("Enter")
+    s.shows(r"large blocks: \d in 1\.\d+M", "80x24: and counted")
+    a.kill()
+
+
+def says_why(directory):
+    a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+    a.tell("alloc 100 100")
+    s = Screen(directory, args=f"-p {os.getpid()}")
+    s.shows(f"process {os.getpid()} does not publish", "-p of another process: why it is not shown")
+    s = Screen(directory)
+    s.wait("1 process")
+    s.keys("F4")
+    s.wait("Filter:")
+    s.keys("zzz")
+    s.shows("^numaslab top .*0 of 1 process ", "a filter: so many of how many")
+    s.shows("None matches the filter", "and that none matches")
+    name = next(n for n in os.listdir(directory) if re.fullmatch(rf"\d+-{a.pid}-\d+-\d+", n))
+    shutil.copy(f"{directory}/{name}", f"{directory}/1-2-3-4")
+    with open(f"{directory}/1-2-3-4", "r+b") as f:
+        f.seek(8)
+        f.write(b"\x09\0")
+    s = Screen(directory)
+    s.shows("1-2-3-4: .*version 9", "a file that cannot be read: which, and why")
+    a.kill()
+    for term in "dumb", "nosuchterminal":
+        b = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+        b.tell("alloc 100 100")
+        s = Screen(directory, env=f"TERM={term}", args="-n 1")
+        text = s.wait("ended 0")
+        ok("lines instead" in text and re.search(rf"^ +{b.pid} +0 ", text, re.M) and
+           "ended 0" in text, f"TERM={term}: lines, and that it is so", text)
+        b.kill()
+
+
 # --- Captures: whole screens against stored ones. ---
 
 def normal(text):
@@ -370,6 +508,10 @@ def main():
         captures(parent + "/d", 80, 24)
         captures(parent + "/e", 200, 60)
         map_in_other_ways(parent + "/f")
+        first_picture(parent + "/g")
+        same_number(parent + "/h")
+        narrow(parent + "/i")
+        says_why(parent + "/j")
     finally:
         tmux("kill-server")
         shutil.rmtree(parent, ignore_errors=True)
