@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* numaslab top as lines: text, JSON or CSV, one block for each tick. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
@@ -39,6 +40,20 @@ static void put_row(const struct row *row)
 	    text_count(b[10], (double)c->counter[COUNT_misplaced]), row->process->info->comm);
 }
 
+/* They belong to no node: their pages are where they were touched first. */
+static void put_large(const struct process *p)
+{
+	for (unsigned i = 0; i < p->now.pools; i++) {
+		struct reader_large large = reader_large(&p->now.pool[i].sum);
+		char b[2][TEXT_NUMBER];
+
+		if (p->now.pool[i].node < 0 && large.count)
+			printf("%7d    - %7s in %s large block%s of %s\n", p->info->pid,
+			       text_bytes(b[0], large.bytes), text_count(b[1], (double)large.count),
+			       large.count == 1 ? "" : "s", p->info->comm);
+	}
+}
+
 static bool put_text(const struct process_set *set, struct rows *rows, bool first)
 {
 	char clock[16];
@@ -55,6 +70,7 @@ static bool put_text(const struct process_set *set, struct rows *rows, bool firs
 			return false;
 		for (size_t k = 0; k < rows->count; k++)
 			put_row(&rows->row[k]);
+		put_large(&set->process[i]);
 	}
 	return true;
 }
@@ -118,11 +134,29 @@ static void put_json(const struct process_set *set, const struct machine *machin
 	putchar('\n');
 }
 
-/* Nobody to show at the first tick: why. */
-static int nothing(const struct process_set *set, const struct top_options *o)
+static bool is_answered(const struct process_set *set, int pid)
 {
+	for (size_t i = 0; i < set->count; i++)
+		if (set->process[i].asked == pid)
+			return true;
+	for (size_t i = 0; i < set->refused_count; i++)
+		if (set->refused[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* What is not shown at the first tick: why, and the status for it. */
+static int missing(const struct process_set *set, const struct top_options *o)
+{
+	int status = STATUS_DONE;
+
 	for (size_t i = 0; i < set->refused_count; i++)
 		cmd_fail(0, "top", "%s: %s", set->refused[i].path, set->refused[i].why);
+	for (size_t i = 0; i < o->pid_count; i++)
+		if (!is_answered(set, o->pids[i]))
+			status = missing_process("top", o->pids[i]);
+	if (set->count && (!o->pids || !set->refused_count))
+		return status;
 	for (size_t i = 0; i < set->refused_count; i++)
 		if (set->refused[i].result == READER_VERSION)
 			return STATUS_FORMAT;
@@ -131,12 +165,7 @@ static int nothing(const struct process_set *set, const struct top_options *o)
 			return STATUS_DENIED;
 	if (set->refused_count)
 		return STATUS_NOTHING;
-	if (!o->pids)
-		return missing_all("top", set);
-	int status = STATUS_NOTHING;
-	for (size_t i = 0; i < o->pid_count; i++)
-		status = missing_process("top", o->pids[i]);
-	return status;
+	return o->pids ? status : missing_all("top", set);
 }
 
 static void wait_until(struct timespec *next, double delay)
@@ -178,14 +207,16 @@ int top_batch(const struct top_options *o)
 			status = cmd_fail(STATUS_UNABLE, "top", "out of memory");
 			break;
 		}
-		if (tick == 0 && set.count == 0) {
-			status = nothing(&set, o);
+		if (tick == 0)
+			status = missing(&set, o);
+		if (tick == 0 && set.count == 0)
 			break;
-		}
 		if (o->pids && set.count == 0) /* those that were asked for have ended */
 			break;
 		if (!put_tick(o, &set, known ? &machine : NULL, &rows, tick == 0)) {
-			status = STATUS_UNABLE;
+			status = errno == EPIPE ? STATUS_UNABLE
+						: cmd_fail(STATUS_UNABLE, "top",
+							   "standard output: %s", strerror(errno));
 			break;
 		}
 	}

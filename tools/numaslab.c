@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The command: finds the subcommand in the table and calls it. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,17 @@ static int unknown_command(const char *name)
 	return cmd_usage(NULL, "no command '%s'", shown);
 }
 
+/* A report that did not arrive is not done.  A pipe whose reader left knows. */
+static int written(int status)
+{
+	errno = 0;
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || status != STATUS_DONE)
+		return status;
+	return errno == EPIPE ? STATUS_UNABLE
+			      : cmd_fail(STATUS_UNABLE, NULL, "standard output: %s",
+					 errno ? strerror(errno) : "not all was written");
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -73,7 +85,7 @@ int main(int argc, char **argv)
 	    !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
 	if (wants_help && argc == 2) {
 		print_help(stdout);
-		return STATUS_DONE;
+		return written(STATUS_DONE);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
 		return cmd_version();
@@ -87,9 +99,9 @@ int main(int argc, char **argv)
 		return unknown_command(argv[wants_help ? 2 : 1]);
 	if (wants_help) {
 		help[0] = argv[2];
-		return command->run(2, help);
+		return written(command->run(2, help));
 	}
 	if (argc == 3 && !strcmp(argv[2], "--version"))
 		return cmd_version();
-	return command->run(argc - 1, argv + 1);
+	return written(command->run(argc - 1, argv + 1));
 }

@@ -121,6 +121,23 @@ static int by_held(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
+/* Those behind the rows shown. */
+static void put_others(FILE *out, const struct class_row *rows, unsigned classes)
+{
+	char b[2][TEXT_NUMBER];
+	unsigned others = 0;
+	uint64_t used = 0, held = 0;
+
+	for (unsigned i = CLASS_ROWS; i < classes; i++) {
+		others += rows[i].sum.counter[COUNT_held] != 0;
+		used += rows[i].sum.used_bytes;
+		held += rows[i].sum.counter[COUNT_held];
+	}
+	if (others)
+		fprintf(out, "     + %8s %8s        in %u more sizes (all are in --json)\n",
+			text_bytes(b[0], used), text_bytes(b[1], held), others);
+}
+
 /* The classes that hold most, over all nodes. */
 static void put_classes(FILE *out, const struct reader_snapshot *s)
 {
@@ -151,6 +168,7 @@ static void put_classes(FILE *out, const struct reader_snapshot *s)
 			fputs("  kept ", out);
 		put_counts(out, &rows[i].sum);
 	}
+	put_others(out, rows, s->classes);
 	free(rows);
 }
 

@@ -440,6 +440,47 @@ def tools(directory):
            "another user's files: 4", done.returncode, done.stderr)
 
 
+def written(directory):
+    """What becomes of the output, and of what is not shown."""
+    a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
+    a.tell("alloc 3 500000")
+    for size in range(100, 2000, 100):
+        a.tell(f"alloc 20 {size}")
+    environment = dict(os.environ, NUMASLAB_DIR=directory)
+    commands = (["stat"], ["stat", "--json"], ["stat", "--gc"], ["top", "-b", "-n", "1"],
+                ["top", "--json"], ["top", "--csv"], ["top", "--help"])
+    for args in commands:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TOOL, *args], env=environment, text=True, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=60)
+        ok(done.returncode == 77 and "No space left on device" in done.stderr,
+           f"{' '.join(args)}: what cannot be written is no success", done.returncode, done.stderr)
+    for args in ["top", "-b", "-d", "0.1"], ["top", "--json", "-d", "0.1"]:
+        for action in signal.SIG_DFL, signal.SIG_IGN:
+            p = subprocess.Popen([TOOL, *args], env=environment, text=True, restore_signals=False,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 preexec_fn=lambda to=action: signal.signal(signal.SIGPIPE, to))
+            p.stdout.read(1)
+            p.stdout.close()
+            said, status = p.stderr.read(), p.wait(60)
+            ok(not said and status == (77 if action == signal.SIG_IGN else -signal.SIGPIPE),
+               f"{' '.join(args)}: a pipe that is closed ends it", status, said)
+    done = run(directory, "top", "-b", "-n", "1", "-p", f"{a.pid},{os.getpid()}")
+    ok(done.returncode == 3 and f"process {os.getpid()} does not publish" in done.stderr and
+       f"{a.pid}    0 " in done.stdout, "top -p: one is shown, of the other it is said why not",
+       done.returncode, done.stdout, done.stderr)
+    ok(re.search(rf"^ +{a.pid} +- +[\d.]+M in \d large blocks of actor$", done.stdout, re.M),
+       "large blocks are in the lines of top", done.stdout)
+    p, _ = stat(directory, a.pid)
+    text = run(directory, "stat", str(a.pid)).stdout
+    held = sorted((sum(n["held_bytes"] for n in c["nodes"]) for c in p["classes"]), reverse=True)
+    more = re.search(r"^ +\+ .* in (\d+) more sizes", text, re.M)
+    ok(more and int(more[1]) == sum(h > 0 for h in held[12:]) > 0,
+       "stat: what the sizes that are not shown hold", text)
+    a.kill()
+    run(directory, "stat", "--gc")
+
+
 def in_namespace(word):
     done = subprocess.run(["unshare", "-m", sys.executable, os.path.abspath(__file__), word],
                           text=True, capture_output=True, timeout=120)
@@ -529,7 +570,7 @@ def main():
     directory = parent + "/files"
     try:
         for part in (exactness, conservation_under_load, death, forks, descriptors_and_modes,
-                     refusals, dead_are_capped, other_namespace, tools):
+                     refusals, dead_are_capped, other_namespace, tools, written):
             part(directory)
         shm_cases()
     finally:
