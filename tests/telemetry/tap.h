@@ -33,6 +33,7 @@ static inline bool ok_equal(long long got, long long want, const char *name)
 static inline int tap_end(void)
 {
 	printf("1..%d\n", tap_count);
+	fflush(stdout);
 	return tap_failures != 0;
 }
 

@@ -31,7 +31,7 @@ $(TM)/test_fuzz: tests/telemetry/test_fuzz.c $(TM_WRITER) $(TM_READER) $(TM_HEAD
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -fsanitize=address,undefined -fno-sanitize-recover=undefined $< $(TM_WRITER) $(TM_READER) -pthread -o $@
 
-SUITES += tests/telemetry/test_screen.py tests/telemetry/test_map_tools.py
+SUITES += tests/telemetry/test_folders.sh tests/telemetry/test_screen.py tests/telemetry/test_map_tools.py
 
 TEST_BINS += $(TM)/test_audit $(TM)/audited
 SUITES    += $(TM)/test_audit

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include "tests/telemetry/outside.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/reader.h"
 
 struct layout layout; /* of nobody: sizes and states alone are used here */
 
-static char library[4096], program[4096], dir[] = "/dev/shm/numaslab-audit-XXXXXX";
+static const char *dir;
+static char library[4096], program[4096];
 static const char *topology_text, *publish_after = "0";
 
 /* --- The process. --- */
@@ -422,7 +424,8 @@ int main(void)
 
 	snprintf(relative, sizeof relative, "%s/libnumaslab.so", build);
 	snprintf(program, sizeof program, "%s/tests/telemetry/audited", build);
-	if (!realpath(relative, library) || access(program, X_OK) < 0 || !mkdtemp(dir)) {
+	if (!realpath(relative, library) || access(program, X_OK) < 0 ||
+	    !(dir = folder_make("/dev/shm/numaslab-audit-XXXXXX"))) {
 		printf("1..0 # SKIP no %s\n", relative);
 		return 0;
 	}
@@ -432,8 +435,6 @@ int main(void)
 	round_of("nodes", "0:4G@0;1:4G@1;2:4G@2;3:4G@3");
 	late();
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 
 static char path[600], control_path[620];
@@ -252,9 +253,10 @@ static void in_another_process(const char *dir)
 
 int main(void)
 {
-	char dir[] = "/tmp/numaslab-control-XXXXXX", sub[64];
+	const char *dir;
+	char sub[80];
 
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-control-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/short", dir);
 	in_another_process(sub);
@@ -269,8 +271,6 @@ int main(void)
 		cut_files();
 	}
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	_exit(status);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 
 #define BLOCKS	   2000
@@ -131,12 +132,13 @@ static double tick_time(const char *dir)
 int main(int argc, char **argv)
 {
 	const char *build = getenv("BUILD") ? getenv("BUILD") : "build";
-	char library[4096], relative[4096], dir[] = "/tmp/numaslab-cost-XXXXXX", sub[64];
+	const char *dir;
+	char library[4096], relative[4096], sub[80];
 
 	if (argc > 1 && !strcmp(argv[1], "--child"))
 		return be_child();
 	snprintf(relative, sizeof relative, "%s/libnumaslab.so", build);
-	if (!realpath(relative, library) || !mkdtemp(dir)) {
+	if (!realpath(relative, library) || !(dir = folder_make("/tmp/numaslab-cost-XXXXXX"))) {
 		printf("1..0 # SKIP no %s\n", relative);
 		return 0;
 	}
@@ -159,8 +161,6 @@ int main(int argc, char **argv)
 	double best = tick_time(sub);
 	ok(best <= 50, "a tick takes %.1f us on one node, at any size of heap", best);
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }

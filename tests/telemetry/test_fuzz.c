@@ -14,12 +14,14 @@
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/map_text.h"
 #include "tools/reader_json.h"
 #include "tools/reader_text.h"
 
-static char dir[] = "/tmp/numaslab-fuzz-XXXXXX", sub[64], path[600];
+static const char *dir;
+static char sub[80], path[600];
 static uint64_t state;
 static unsigned long opened, refused, unsound, unsafe, foreign_result, cut, mapped, odd;
 static unsigned long whys[8];
@@ -210,7 +212,7 @@ int main(int argc, char **argv)
 	struct stat st;
 
 	state = argc > 2 ? strtoull(argv[2], NULL, 0) : 20250101;
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-fuzz-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	if (!ok(make_file() && stat(path, &st) == 0, "a file to spoil"))
@@ -244,8 +246,6 @@ int main(int argc, char **argv)
 	free(good);
 	free(file);
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }

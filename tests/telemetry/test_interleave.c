@@ -12,6 +12,7 @@
 
 #include "telemetry/pub.h"
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/reader_internal.h"
 
@@ -296,10 +297,11 @@ static void cut_in_writer(void)
 
 int main(void)
 {
-	char dir[] = "/tmp/numaslab-inter-XXXXXX", sub[64];
+	const char *dir;
+	char sub[80];
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
 
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-inter-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	sigaction(SIGTRAP, &action, NULL);
@@ -313,9 +315,7 @@ int main(void)
 	read_in_writer(true);
 	cut_in_writer();
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }
 #endif

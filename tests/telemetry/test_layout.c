@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 
 static unsigned char *file;
@@ -163,9 +164,10 @@ static void words(void)
 
 int main(void)
 {
-	char dir[] = "/tmp/numaslab-layout-XXXXXX", sub[64];
+	const char *dir;
+	char sub[80];
 
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-layout-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	fake_init(2, sub);
@@ -188,8 +190,6 @@ int main(void)
 		words();
 	}
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }

@@ -11,6 +11,7 @@
 
 #include "telemetry/pub.h"
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/reader.h"
 
@@ -405,10 +406,11 @@ static void be_damaged(const char *dir)
 
 int main(void)
 {
-	char dir[] = "/tmp/numaslab-map-XXXXXX", sub[64];
+	const char *dir;
+	char sub[80];
 	int status;
 
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-map-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/damaged", dir);
 	pid_t child = fork();
@@ -433,8 +435,6 @@ int main(void)
 	}
 	reader_close(r);
 	status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	_exit(status);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/reader.h"
 
@@ -211,9 +212,10 @@ static void file_is_cut(struct reader *r)
 
 int main(void)
 {
-	char dir[] = "/tmp/numaslab-ring-XXXXXX", sub[64];
+	const char *dir;
+	char sub[80];
 
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-ring-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	fake_init(2, sub);
@@ -233,8 +235,6 @@ int main(void)
 	file_is_cut(r);
 	reader_close(r);
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	_exit(status);
 }

@@ -15,12 +15,14 @@
 #include <unistd.h>
 
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/reader.h"
 
 #define STEPS_MAX 2000000
 
-static char dir[] = "/tmp/numaslab-steps-XXXXXX", sub[64], path[600];
+static const char *dir;
+static char sub[80], path[600];
 static unsigned long steps, looks, unreadable, unsound, pieces, strange;
 
 static bool find_file(void)
@@ -269,7 +271,7 @@ static void step_reader(void)
 
 int main(void)
 {
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-steps-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	pid_t probe = fork();
@@ -284,8 +286,6 @@ int main(void)
 	step_writer();
 	step_reader();
 	status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }

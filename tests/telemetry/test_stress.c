@@ -14,6 +14,7 @@
 
 #include "telemetry/pub.h"
 #include "tests/telemetry/fake.h"
+#include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 #include "tools/reader_internal.h"
 
@@ -285,9 +286,10 @@ static void stress_map(void)
 
 int main(int argc, char **argv)
 {
-	char dir[] = "/tmp/numaslab-stress-XXXXXX", sub[64];
+	const char *dir;
+	char sub[80];
 
-	if (!mkdtemp(dir))
+	if (!(dir = folder_make("/tmp/numaslab-stress-XXXXXX")))
 		return 1;
 	snprintf(sub, sizeof sub, "%s/files", dir);
 	stress_ring(argc > 1 ? strtoul(argv[1], NULL, 0) : 200000);
@@ -295,8 +297,6 @@ int main(int argc, char **argv)
 	stress_mirror(sub);
 	stress_map();
 	int status = tap_end();
-	fflush(stdout);
-	if (fork() == 0)
-		execlp("rm", "rm", "-r", dir, NULL);
+	folder_remove();
 	return status;
 }
