@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROOT "/tmp/numaslab-test-root"
+#define ROOT TEST_ROOT
 
 static void *thread_work(void *unused)
 {
@@ -244,8 +244,9 @@ static void read_only(void)
 	if (mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL))
 		skip("cannot remount / read-only: %s", strerror(errno));
 	cover("/dev/shm", "size=64k,mode=000");
-	mount(NULL, "/dev/shm", NULL, MS_REMOUNT | MS_RDONLY, NULL);
-	mount(NULL, "/tmp", NULL, MS_REMOUNT | MS_RDONLY, NULL);
+	/* The mounts of this namespace: without MS_BIND the file systems would be, everywhere. */
+	mount(NULL, "/dev/shm", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL);
+	mount(NULL, "/tmp", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL);
 }
 
 /* Becomes full only after the start. */

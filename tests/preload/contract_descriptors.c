@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROOT "/tmp/numaslab-test-root"
-
 static void *thread_work(void *unused)
 {
 	exercise(5, (uintptr_t)&unused);

@@ -343,6 +343,7 @@ int main(int argc, char **argv)
 	for (const struct test *t = tests; t->name; t++)
 		if (!t->part && chosen(t->name, argc, argv))
 			good &= run_test(t, ++number, self);
+	rmdir(TEST_ROOT);
 	printf("1..%d\n", number);
 	return !good;
 }

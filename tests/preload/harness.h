@@ -25,6 +25,8 @@ extern "C" {
 
 #define REPORT_FD   99 /* where a subtest's words go; the harness reads them */
 #define STATUS_SKIP 77 /* exit status of a skipped subtest */
+#define TEST_ROOT                                                                                  \
+	"/tmp/numaslab-test-root" /* to mount on and to chroot to; the harness removes it */
 
 struct test {
 	const char *name;

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What the tests beside this one leave in /tmp and /dev/shm: nothing, also when they are killed.
+# What tests leave in /tmp and /dev/shm: nothing, also when they are killed.
 # Runs itself again in a mount namespace, where both are empty.
 build=$(realpath "${BUILD:-build}")
 top=$(realpath "${0%/*}/../..")
 cd "$top" || exit 1
 suites=()
-for name in layout ring map control "stress 2000 200" "fuzz 2000"; do
+for name in layout ring map control "stress 50000 2000" "fuzz 2000"; do
 	suites+=("$build/tests/telemetry/test_$name")
 done
 
@@ -46,6 +46,15 @@ result $? "they pass" "$out"
 files=$(left)
 [ -z "$files" ]
 result $? "and leave nothing" "$files"
+
+# Tests that cover and change these places do it in namespaces of their own.
+if out=$("$build/tests/preload/contract_containers" read_only root 2>&1); then
+	files=$(left)
+	[ -z "$files" ] && touch /tmp/a /dev/shm/a && rm /tmp/a /dev/shm/a
+	result $? "tests of a read-only and of a bare root change nothing here" "$files" "$(mount | grep -E ' /tmp | /dev/shm ')"
+else
+	result 1 "tests of a read-only and of a bare root" "$out"
+fi
 
 is_there() { compgen -G '/tmp/numaslab-stress-*' >/dev/null; }
 is_clean() { [ -z "$(left)" ]; }
