@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "tools/cmd.h"
 
@@ -174,11 +175,24 @@ static int by_pid(const void *a, const void *b)
 	return x->publish_ms < y->publish_ms ? -1 : x->publish_ms > y->publish_ms;
 }
 
+/* Two descriptors for each process: as many as we may have. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 bool process_set_look(struct process_set *set, const int *pids, size_t pid_count, bool dead)
 {
 	struct reader_files files;
 	size_t kept = 0;
 
+	if (set->count == 0)
+		allow_descriptors();
 	set->refused_count = 0;
 	set->denied = false;
 	for (size_t i = 0; i < set->count; i++)

@@ -213,25 +213,32 @@ static uint64_t used_over(const struct reader_point *p, unsigned pools)
 	return sum;
 }
 
-/* Some entries spread over all, the last one included. */
-static void put_history(FILE *out, const struct reader_history *h, uint64_t now_ms)
+static void put_point(FILE *out, const char *ago, const struct reader_pool *pool, unsigned pools)
 {
-	char b[4][TEXT_NUMBER];
+	const struct reader_point p = {.pool = (struct reader_pool *)pool};
+	char b[3][TEXT_NUMBER];
+
+	fprintf(out, "  %17s %8s %8s %11s\n", ago, text_bytes(b[0], used_over(&p, pools)),
+		text_bytes(b[1], sum_over(&p, pools, COUNT_held)),
+		text_count(b[2], (double)(sum_over(&p, pools, COUNT_node_new) +
+					  sum_over(&p, pools, COUNT_any_new))));
+}
+
+/* Some entries spread over all, the last one included, and the counters as they are. */
+static void put_history(FILE *out, const struct reader_history *h, const struct reader_snapshot *s)
+{
+	char ago[TEXT_NUMBER];
 	size_t rows = h->count < HISTORY_ROWS ? h->count : HISTORY_ROWS;
 
 	fputs("  history:      ago     USED     HELD   new slabs\n", out);
 	for (size_t i = 0; i < rows; i++) {
 		size_t at = rows == 1 ? h->count - 1 : i * (h->count - 1) / (rows - 1);
 		const struct reader_point *p = &h->point[at];
-		uint64_t made =
-		    sum_over(p, h->pools, COUNT_node_new) + sum_over(p, h->pools, COUNT_any_new);
 
-		fprintf(out, "  %17s %8s %8s %11s\n",
-			text_age(b[0], now_ms > p->time_ms ? now_ms - p->time_ms : 0),
-			text_bytes(b[1], used_over(p, h->pools)),
-			text_bytes(b[2], sum_over(p, h->pools, COUNT_held)),
-			text_count(b[3], (double)made));
+		text_age(ago, s->now_ms > p->time_ms ? s->now_ms - p->time_ms : 0);
+		put_point(out, ago, p->pool, h->pools);
 	}
+	put_point(out, s->live ? "now" : "at its end", s->pool, s->pools);
 }
 
 void text_process(FILE *out, const struct process *p, const struct machine *machine,
@@ -248,5 +255,5 @@ void text_process(FILE *out, const struct process *p, const struct machine *mach
 	put_classes(out, s);
 	put_rest(out, p, machine);
 	if (history && history->count)
-		put_history(out, history, s->now_ms);
+		put_history(out, history, s);
 }

@@ -105,7 +105,7 @@ static void name_process(const struct screen *s, const struct process *p, char *
 		struct reader_large l = reader_large(&p->now.pool[i].sum);
 		char b[2][TEXT_NUMBER];
 
-		if (p->now.pool[i].node < 0)
+		if (p->now.pool[i].node < 0 && l.count)
 			snprintf(large, sizeof large, "large blocks: %s in %s",
 				 text_count(b[0], (double)l.count), text_bytes(b[1], l.bytes));
 	}

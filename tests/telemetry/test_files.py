@@ -6,6 +6,7 @@ What is run in a mount namespace of its own runs this file again with a word as 
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -471,6 +472,18 @@ def written(directory):
        done.returncode, done.stdout, done.stderr)
     ok(re.search(rf"^ +{a.pid} +- +[\d.]+M in \d large blocks of actor$", done.stdout, re.M),
        "large blocks are in the lines of top", done.stdout)
+    crowd = [Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0") for _ in range(40)]
+    for b in crowd:
+        b.tell("alloc 10 10")
+    for args in ["stat", "--json"], ["top", "--json", "-n", "1"]:
+        done = subprocess.run(
+            [TOOL, *args], env=environment, text=True, capture_output=True, timeout=60,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096)))
+        pids = [p["pid"] for p in json.loads(done.stdout or '{"processes": []}')["processes"]]
+        ok(set(pids) >= {b.pid for b in crowd} and not done.stderr,
+           f"{' '.join(args)}: more processes than it begins with descriptors", pids, done.stderr)
+    for b in crowd:
+        b.kill()
     p, _ = stat(directory, a.pid)
     text = run(directory, "stat", str(a.pid)).stdout
     held = sorted((sum(n["held_bytes"] for n in c["nodes"]) for c in p["classes"]), reverse=True)
@@ -478,6 +491,11 @@ def written(directory):
     ok(more and int(more[1]) == sum(h > 0 for h in held[12:]) > 0,
        "stat: what the sizes that are not shown hold", text)
     a.kill()
+    text = run(directory, "stat", "--dead", str(a.pid)).stdout
+    end = re.search(r"^ +at its end +(\S+) +(\S+) ", text, re.M)
+    node = re.search(r"^  node +USED.*\n +0 +(\S+) +(\S+) ", text, re.M)
+    ok(end and node and end.groups() == node.groups(),
+       "stat --dead: the history ends with the end, not with its last entry", text)
     run(directory, "stat", "--gc")
 
 
