@@ -8,28 +8,41 @@
 #include "tools/reader_text.h"
 #include "tools/screen.h"
 
+/* All of the history in so many columns: of counts the sums, of bytes the last ones. */
+static uint64_t column_of(const struct spark *spark, const uint64_t *value, size_t column,
+			  size_t columns)
+{
+	size_t from = column * spark->count / columns, to = (column + 1) * spark->count / columns;
+	uint64_t sum = 0;
+
+	if (value != spark->made)
+		return value[to - 1];
+	while (from < to)
+		sum += value[from++];
+	return sum;
+}
+
 static void draw_spark(const struct screen *s, int y, const char *name, const uint64_t *value,
 		       const struct spark *spark)
 {
 	static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	static const char ascii[] = ".:-=+*#@";
-	int room = COLS - 24;
-	size_t shown = spark->count < (size_t)(room > 0 ? room : 0) ? spark->count
-								    : (size_t)(room > 0 ? room : 0);
-	size_t first = spark->count - shown;
+	size_t room = COLS > 24 ? (size_t)COLS - 24 : 0;
+	size_t columns = spark->count < room ? spark->count : room;
 	uint64_t most = 1;
 	char b[TEXT_NUMBER];
 
-	for (size_t i = first; i < spark->count; i++)
-		if (value[i] > most)
-			most = value[i];
+	for (size_t i = 0; i < columns; i++)
+		if (column_of(spark, value, i, columns) > most)
+			most = column_of(spark, value, i, columns);
 	paint(s, PLAIN);
 	mvprintw(y, 0, "%9s max %-7s ", name,
 		 value == spark->made ? text_count(b, (double)most) : text_bytes(b, most));
 	paint(s, GOOD);
 	move(y, 22);
-	for (size_t i = first; i < spark->count; i++) {
-		unsigned level = (unsigned)((double)value[i] / (double)most * 7.99);
+	for (size_t i = 0; i < columns; i++) {
+		double part = (double)column_of(spark, value, i, columns) / (double)most;
+		unsigned level = (unsigned)(part * 7.99);
 
 		if (s->ascii)
 			addch((chtype)ascii[level]);
@@ -134,7 +147,7 @@ int draw_process(const struct screen *s, const struct model *m)
 	draw_spark(s, y++, "used", m->spark.used, &m->spark);
 	draw_spark(s, y++, "held", m->spark.held, &m->spark);
 	draw_spark(s, y++, "new slabs", m->spark.made, &m->spark);
-	snprintf(line, sizeof line, "          history of the last %s",
+	snprintf(line, sizeof line, "          history of %s last %s", p->now.live ? "the" : "its",
 		 text_age(span, m->spark.span_ms));
 	paint(s, DIM);
 	put(y++, 0, COLS, line);

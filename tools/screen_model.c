@@ -81,7 +81,46 @@ static struct model *model_copy(const struct process_set *set)
 	return m;
 }
 
-/* The history of one process, also of the time before we looked, thinned to what fits. */
+static void add_point(struct spark *s, const struct reader_pool *pool, unsigned pools)
+{
+	size_t i = s->count++;
+
+	for (unsigned k = 0; k < pools; k++) {
+		const struct reader_counts *c = &pool[k].sum;
+
+		if (pool[k].node < 0)
+			continue;
+		s->used[i] += c->used_bytes;
+		s->held[i] += c->counter[COUNT_held];
+		s->made[i] += c->counter[COUNT_node_new] + c->counter[COUNT_any_new];
+	}
+}
+
+/*
+ * Points at even times, from the first entry to now: while a process is idle there are no entries,
+ * and the last one holds.
+ */
+static void fill_spark(struct spark *s, const struct reader_history *h,
+		       const struct reader_snapshot *now)
+{
+	uint64_t from = h->point[0].time_ms, to = now->live ? now->now_ms : now->last_ms;
+	size_t count = h->count < SPARK_POINTS ? h->count + 1 : SPARK_POINTS;
+
+	s->span_ms = to > from ? to - from : 0;
+	for (size_t i = 0, at = 0; i + 1 < count; i++) {
+		uint64_t time = from + s->span_ms * i / (count - 1);
+
+		while (at + 1 < h->count && h->point[at + 1].time_ms <= time)
+			at++;
+		add_point(s, h->point[at].pool, h->pools);
+	}
+	add_point(s, now->pool, now->pools);
+	for (size_t i = s->count; i-- > 1;)
+		s->made[i] -= s->made[i - 1] < s->made[i] ? s->made[i - 1] : s->made[i];
+	s->made[0] = 0;
+}
+
+/* The history of one process, also of the time before we looked. */
 static void take_spark(struct spark *s, const struct process_set *set, uint64_t id)
 {
 	struct reader_history h = {0};
@@ -90,29 +129,10 @@ static void take_spark(struct spark *s, const struct process_set *set, uint64_t 
 	for (size_t i = 0; i < set->count; i++)
 		if (set->process[i].id == id)
 			p = &set->process[i];
-	if (!p || reader_history(p->reader, 0, 4096, &h) != READER_OK || h.count == 0) {
-		reader_history_free(&h);
-		return;
+	if (p && reader_history(p->reader, 0, 4096, &h) == READER_OK && h.count) {
+		s->id = id;
+		fill_spark(s, &h, &p->now);
 	}
-	s->id = id;
-	s->count = h.count < SPARK_POINTS ? h.count : SPARK_POINTS;
-	s->span_ms = h.point[h.count - 1].time_ms - h.point[0].time_ms;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct reader_point *at = &h.point[(i + 1) * h.count / s->count - 1];
-
-		for (unsigned k = 0; k < h.pools; k++) {
-			const struct reader_counts *c = &at->pool[k].sum;
-
-			if (at->pool[k].node < 0)
-				continue;
-			s->used[i] += c->used_bytes;
-			s->held[i] += c->counter[COUNT_held];
-			s->made[i] += c->counter[COUNT_node_new] + c->counter[COUNT_any_new];
-		}
-	}
-	for (size_t i = s->count; i-- > 1;)
-		s->made[i] -= s->made[i - 1] < s->made[i] ? s->made[i - 1] : s->made[i];
-	s->made[0] = 0;
 	reader_history_free(&h);
 }
 

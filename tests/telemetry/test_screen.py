@@ -333,6 +333,24 @@ def narrow(directory):
     a.kill()
 
 
+def history(directory):
+    """All of it, on a scale of time: also where it has more entries than there are columns."""
+    a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0", NUMASLAB_TICK_MS="20")
+    a.tell("tick")
+    a.tell("alloc 20000 1000")
+    a.tell("tick")
+    s = Screen(directory, 60, 20, env="LC_ALL=C")
+    s.wait("actor")
+    s.keys("Enter")
+    text = s.wait("held max")
+    ok(re.search(r"^ +used max [\d.]+M +[.:]{3,}\S*@$", text, re.M),
+       "in a narrow window the history begins with its beginning", text)
+    s.shows(r"history of the last ([5-9]|\d\d) s", "and goes on to now where a process is idle")
+    ok(re.search(r"^ +used max [\d.]+M +\S*@{8,}$", s.text(), re.M),
+       "with what it had last", s.text())
+    a.kill()
+
+
 def says_why(directory):
     a = Actor(directory, NUMASLAB_PUBLISH_AFTER_MS="0")
     a.tell("alloc 100 100")
@@ -501,6 +519,7 @@ def main():
         return
     os.environ["LC_ALL"] = "C.UTF-8"
     parent = tempfile.mkdtemp(prefix="numaslab-screen-", dir="/dev/shm")
+    os.environ["TMUX_TMPDIR"] = parent  # tmux leaves its sockets
     try:
         small(parent + "/a")
         wide(parent + "/b")
@@ -512,6 +531,7 @@ def main():
         same_number(parent + "/h")
         narrow(parent + "/i")
         says_why(parent + "/j")
+        history(parent + "/k")
     finally:
         tmux("kill-server")
         shutil.rmtree(parent, ignore_errors=True)
