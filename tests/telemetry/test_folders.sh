@@ -47,6 +47,13 @@ files=$(left)
 [ -z "$files" ]
 result $? "and leave nothing" "$files"
 
+# A user's folder, and with it what a killed process left there: the runner ends with it.
+out=$(tests/run --logs "$build/test-logs/inside" \
+	'mkdir -m 700 /dev/shm/numaslab-4711; touch /dev/shm/numaslab-4711/1-2-3-0; echo 1..1; echo ok 1' 2>&1)
+[ -z "$(left)" ]
+result $? "the runner leaves no folder of a user that was not there" "$(left)" "$out"
+rm -rf /dev/shm/numaslab-4711
+
 # Tests that cover and change these places do it in namespaces of their own.
 if out=$("$build/tests/preload/contract_containers" read_only root 2>&1); then
 	files=$(left)
