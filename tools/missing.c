@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,8 +79,14 @@ int missing_all_why(const char *cmd, const struct process_set *set, char *why, s
 			 cmd);
 		return STATUS_DENIED;
 	}
-	snprintf(why, size,
-		 "no process publishes: start one with 'numaslab run -- CMD' and give it a second");
+	const char *dir = getenv("NUMASLAB_DIR");
+	char shown[256];
+
+	snprintf(
+	    why, size,
+	    "no process publishes%s%s%s: start one with 'numaslab run -- CMD' and give it a second",
+	    dir && *dir ? " in " : "", dir && *dir ? printable(shown, sizeof shown, dir) : "",
+	    dir && *dir ? ", where NUMASLAB_DIR has us look" : "");
 	return STATUS_NOTHING;
 }
 

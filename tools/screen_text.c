@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Text on the screen of top: lines that fit, texts of several lines, notes. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <ncursesw/curses.h>
 
+#include "tools/cmd.h"
 #include "tools/screen.h"
 
 void put(int y, int x, int width, const char *text)
@@ -57,13 +59,21 @@ void join_parts(char *line, size_t size, int width, const char *between, struct 
 
 int draw_notes(const struct screen *s, const struct model *m, int y)
 {
+	const char *dir = getenv("NUMASLAB_DIR");
+	char text[320], shown[256];
 	int from = y;
 
 	if (m->set.count == 0 && m->note_count == 0) {
 		paint(s, DIM);
-		return put_wrapped(
+		y += put_wrapped(
 		    y, 2, COLS - 3,
 		    "No process publishes yet: start one with 'numaslab run -- COMMAND'");
+		if (dir && *dir) {
+			snprintf(text, sizeof text, "(looked in %s alone: NUMASLAB_DIR)",
+				 printable(shown, sizeof shown, dir));
+			y += put_wrapped(y, 2, COLS - 3, text);
+		}
+		return y - from;
 	}
 	if (m->set.count && s->rows.count == 0) {
 		paint(s, DIM);

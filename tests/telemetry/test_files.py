@@ -381,6 +381,8 @@ def tools(directory):
     done = run(directory, "stat")
     ok(done.returncode == 3 and "no process publishes" in done.stderr, "nothing to show: 3",
        done.stderr)
+    ok(f"in {directory}, where NUMASLAB_DIR" in done.stderr, "and where it was looked for",
+       done.stderr)
     ok(run(directory, "top", "-b").returncode == 3, "top -b: the same")
     ok(run(directory, "stat", "1x").returncode == 2, "no number: 2")
     ok(run(directory, "top", "-b", "-d", "0").returncode == 2, "a bad delay: 2")

@@ -132,6 +132,7 @@ class Actor:
 def small(directory):
     s = Screen(directory)
     s.shows("No process publishes yet", "without a process it waits, and says for what")
+    s.shows(f"looked in {directory} alone: NUMASLAB_DIR", "and where")
     a = Actor(directory)
     a.tell("alloc 20000 100")
     a.load()

@@ -72,7 +72,7 @@ for command in 'stat' 'top -b -n 1 -p'; do
 	if [ "$(id -u)" = 0 ] && another true 2>/dev/null; then
 		# shellcheck disable=SC2086
 		try another "$scratch/shared/numaslab" $command $$
-		expect "$name: a process of another user: whose, and what to do" 4 err "^numaslab $name: process $$ belongs to another user, root: ask as that user or as root, as in 'sudo numaslab stat $$'$"
+		expect "$name: a process of another user: whose, and what to do" 4 err "^numaslab $name: process $$ belongs to another user, root: ask as that user or as root, as in 'sudo numaslab ${name/top/top -p} $$'$"
 		mkdir -p "$scratch/secret"
 		chmod 700 "$scratch/secret"
 		try another env NUMASLAB_DIR="$scratch/secret" "$scratch/shared/numaslab" ${command%-p}
@@ -84,6 +84,6 @@ for command in 'stat' 'top -b -n 1 -p'; do
 	mkdir -p "$scratch/empty"
 	# shellcheck disable=SC2086
 	try env NUMASLAB_DIR="$scratch/empty" "$numaslab" ${command%-p}
-	expect "$name: nothing publishes: what to do" 3 err "^numaslab $name: no process publishes: start one with 'numaslab run"
+	expect "$name: nothing publishes: what to do" 3 err "^numaslab $name: no process publishes in $scratch/empty, where NUMASLAB_DIR .*: start one with 'numaslab run"
 done
 finish
