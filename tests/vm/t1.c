@@ -118,6 +118,8 @@ static void literal(void)
 		want = LITERAL * node_kb(TARGET, "MemTotal") / GIB_KB * 9 / 10;
 	else
 		want = LITERAL;
+	if (want > room(TARGET) * 9 / 10) /* the newer the kernel, the less of a small node */
+		want = room(TARGET) * 9 / 10;
 	prepare(want);
 	before = read_slots();
 	rss = status_kb("RssAnon");
