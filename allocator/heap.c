@@ -32,34 +32,45 @@ static struct heap first_heap cache_aligned;
 
 /* --- Lists and bins. --- */
 
-void heap_partial_add(struct heap *h, struct slab *s)
+static void queue_add(struct slab_queue *q, struct slab *s)
 {
-	struct class_heap *c = &h->cls[s->cls];
-
 	s->next = NULL;
-	s->prev = c->partial_last;
+	s->prev = q->last;
 	if (s->prev)
 		s->prev->next = s;
 	else
-		c->partial = s;
-	c->partial_last = s;
-	c->partial_count++;
+		q->first = s;
+	q->last = s;
+	q->count++;
 }
 
-void heap_partial_remove(struct heap *h, struct slab *s)
+void heap_partial_add(struct heap *h, struct slab *s)
+{
+	queue_add(&h->cls[s->cls].partial, s);
+}
+
+void heap_spent_add(struct heap *h, struct slab *s)
+{
+	s->spent = true;
+	queue_add(&h->cls[s->cls].spent, s);
+}
+
+void heap_unlink(struct heap *h, struct slab *s)
 {
 	struct class_heap *c = &h->cls[s->cls];
+	struct slab_queue *q = s->spent ? &c->spent : &c->partial;
 
 	if (s->next)
 		s->next->prev = s->prev;
 	else
-		c->partial_last = s->prev;
+		q->last = s->prev;
 	if (s->prev)
 		s->prev->next = s->next;
 	else
-		c->partial = s->next;
+		q->first = s->next;
 	s->next = s->prev = NULL;
-	c->partial_count--;
+	s->spent = false;
+	q->count--;
 }
 
 uintptr_t bin_after(const struct slab *s, uintptr_t block)
@@ -150,8 +161,12 @@ unsigned heap_drain_class(struct heap *h, unsigned cls, unsigned effort)
 		heap_give_up(h, s);
 		done++;
 	}
-	while (done < effort && (s = c->partial) != NULL) {
-		heap_partial_remove(h, s);
+	while (done < effort && c->spent.first) {
+		heap_retire_spent(h, c);
+		done++;
+	}
+	while (done < effort && (s = c->partial.first) != NULL) {
+		heap_unlink(h, s);
 		heap_give_up(h, s);
 		done++;
 	}
@@ -166,7 +181,7 @@ bool heap_drain(struct heap *h, unsigned effort)
 		unsigned done = heap_drain_class(h, h->drain_from, effort);
 
 		effort -= (unsigned)min_size(done, effort);
-		if (!h->cls[h->drain_from].partial)
+		if (!h->cls[h->drain_from].partial.first && !h->cls[h->drain_from].spent.first)
 			h->drain_from++;
 	}
 	if (h->drain_from < CLASS_COUNT)

@@ -10,6 +10,9 @@
  *	cls[c].current	the slab that bin[c] was filled from
  *	cls[c].room	a slab not yet extended to its end, put off while others have room
  *	cls[c].partial	the other OWNED slabs of the class, each with something to give
+ *	cls[c].spent	OWNED slabs with nothing to give, which become FULL when they are too
+ *			many or when there is no other left: a program that replaces its blocks
+ *			at random frees into most of them before that
  *
  * A heap belongs to one node.  A thread that moves takes another heap and gives up this one.
  * Heaps are never unmapped: .owner of a slab is compared, never followed, by other threads.
@@ -17,13 +20,19 @@
 
 #include "allocator/node.h"
 
+struct slab_queue {
+	struct slab *first, *last;
+	uint32_t count;
+};
+
 struct class_heap {
-	struct slab *current, *room, *partial, *partial_last;
-	uint32_t partial_count;
+	struct slab *current, *room;
+	struct slab_queue partial, spent;
 	uint16_t cached;      /* put into the bin at the last refill, as counted */
 	uint16_t cached_node; /* where that was counted */
 	uint16_t filled; /* slabs in a row that were used to their end: how boldly to populate */
 	bool away;	 /* may have slabs of another node (steps 4, 5) */
+	uint8_t strange; /* how often it frees first into slabs that others filled (release.c) */
 	uint8_t churn;	 /* slabs that came and went without filling: look ever more rarely */
 	/* Not yet in the node's counters: refills of step 1; slow mallocs, what they asked for. */
 	uint64_t own, looked, asked;
@@ -33,6 +42,7 @@ struct heap {
 	uintptr_t bin[CLASS_COUNT];
 	int32_t where;	     /* what the rseq word says while we are at home */
 	uint16_t index;	     /* of the pool */
+	uint32_t number;     /* from 1 */
 	unsigned drain_from; /* the next class to drain */
 	struct class_heap cls[CLASS_COUNT];
 	uint64_t remote_out; /* objects not yet in the node's counters */
@@ -46,6 +56,7 @@ extern hidden_ const uint64_t heap_empty_word;
 extern hidden_ struct heap heap_none; /* a thread without a heap: every bin empty, owns nothing */
 extern hidden_ bool alloc_checked;    /* NUMASLAB_CHECK=1 */
 extern hidden_ bool alloc_forked;     /* we are the child of a process with several threads */
+extern hidden_ _Atomic bool heaps_several; /* there has been more than one heap */
 
 struct thread_state {
 	struct heap *heap;
@@ -161,9 +172,13 @@ void heap_settle_class(struct heap *h, unsigned cls);
 /* What a bin holds after a block of s: the next one, or nothing.  Dies of a corrupt link. */
 uintptr_t bin_after(const struct slab *s, uintptr_t block);
 
-/* Links s behind the heap's partial slabs of its class; takes it off. */
+/* Links s behind the partial (spent) slabs of its class; takes it off the list it is on. */
 void heap_partial_add(struct heap *h, struct slab *s);
-void heap_partial_remove(struct heap *h, struct slab *s);
+void heap_spent_add(struct heap *h, struct slab *s);
+void heap_unlink(struct heap *h, struct slab *s);
+
+/* The spent slab that has been there longest becomes FULL, or partial if it was freed into. */
+void heap_retire_spent(struct heap *h, struct class_heap *c);
 
 /* A new heap; the child of a fork (whether there are heaps without a thread); one of these is
  * emptied (false: there is none). */

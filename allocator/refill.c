@@ -18,24 +18,22 @@
  * refill, and parks it on a list that nobody reads.
  */
 
-#define TAKE_TRIES  8  /* partial slabs looked at that turn out to have nothing */
-#define SPARE	    2  /* partial slabs that a node keeps in the first round of step 4 */
-#define OWN_SETTLE  64 /* refills of step 1 between two looks at the clock */
-#define BOLD_FILLED 4  /* slabs of a class used up, after which memory comes in larger steps */
-#define SHY_BLOCKS  4  /* of a fresh slab that are threaded first, doubling from there */
-#define BOLD_STEP   (UNIT_SIZE / 4)
+#define TAKE_TRIES	8   /* partial slabs looked at that turn out to have nothing */
+#define SPARE		2   /* partial slabs that a node keeps in the first round of step 4 */
+#define CACHED_SLACK	32  /* blocks that a bin may be counted to have and has not */
+#define OWN_SETTLE	64  /* refills of step 1 between two looks at the clock */
+#define OWN_TOLD	256 /* and until the node's counters learn of them */
+#define SPENT_MAX	16 /* spent slabs of a class that a heap keeps: others may free into them */
+#define SPENT_MAX_ALONE 256 /* the same while there is but one heap */
+#define BOLD_FILLED	4   /* slabs of a class used up, after which memory comes in larger steps */
+#define SHY_BLOCKS	4   /* of a fresh slab that are threaded first, doubling from there */
+#define BOLD_STEP	(UNIT_SIZE / 4)
 
-/*
- * Blocks go from the slab to the bin, which has `cached` of them then: counts it all, and when to
- * look whether the slab is empty again.
- */
-static void bin_account(struct heap *h, struct slab *s, unsigned used, unsigned cached)
+/* The node's counters learn what the slab uses and the bin has. */
+noinline_ static void bin_tally(struct heap *h, struct slab *s, unsigned cached)
 {
 	struct class_heap *c = &h->cls[s->cls];
-	size_t out = used - cached;
 
-	out = max_size(out, s->patience ? (size_t)1 << s->patience : 0);
-	slab_set_used(s, used, s->idle ? slab_idle_left(cached) : (unsigned)max_size(out, 1));
 	if (unlikely(c->cached_node != s->node))
 		heap_set_cached(h, s, cached);
 	int64_t more = (int64_t)cached - c->cached, by = slab_retally(s);
@@ -47,6 +45,24 @@ static void bin_account(struct heap *h, struct slab *s, unsigned used, unsigned 
 		tally(s->node, s->cls, by ? COUNT_used : COUNT_cached, by + more);
 	if (by)
 		telemetry_map_used(s, s->tallied);
+}
+
+/*
+ * Blocks go from the slab to the bin, which has `cached` of them then: counts it all, and when to
+ * look whether the slab is empty again.  What was counted as cached may stay a little more than
+ * there is: bins of a few blocks differ all the time.
+ */
+static void bin_account(struct heap *h, struct slab *s, unsigned used, unsigned cached)
+{
+	const struct class_heap *c = &h->cls[s->cls];
+	unsigned left = (unsigned)max_size(used - cached, s->patience ? 1u << s->patience : 1);
+
+	if (unlikely(s->idle))
+		left = slab_idle_left(cached);
+	slab_set_used(s, used, left);
+	if (used != s->tallied || c->cached_node != s->node ||
+	    (unsigned)c->cached - cached >= CACHED_SLACK)
+		bin_tally(h, s, cached);
 }
 
 /* How far to populate: a page or double what there is, at most a quarter of a unit more. */
@@ -172,20 +188,16 @@ static void *take_rest(struct heap *h, struct slab *s)
 	return (void *)first;
 }
 
-/* The current slab has nothing (more) to give. */
-static void current_full(struct heap *h, struct class_heap *c)
+/* An owned slab, on no list, has nothing to give: FULL. */
+static void slab_retire(struct heap *h, struct slab *s)
 {
-	struct slab *s = c->current;
 	unsigned node = s->node, cls = s->cls;
 	int64_t used = slab_retally(s);
 
-	c->current = NULL;
-	if (s->idle)
-		slab_set_busy(s);
+	slab_write(s->last, h->number);
 	/* Before the state: the first freer may own it the moment it is FULL. */
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	if (slab_set_full(s)) {
-		c->churn = 0;
 		tally_row(node, cls, {COUNT_active, -1}, {COUNT_full, 1}, {COUNT_used, used});
 		telemetry_map(s);
 		return;
@@ -195,6 +207,31 @@ static void current_full(struct heap *h, struct class_heap *c)
 	tally(node, cls, COUNT_used, used);
 	telemetry_map_own(s);
 	heap_partial_add(h, s);
+}
+
+void heap_retire_spent(struct heap *h, struct class_heap *c)
+{
+	struct slab *s = c->spent.first;
+
+	heap_unlink(h, s);
+	slab_retire(h, s);
+}
+
+/* The current slab has nothing (more) to give. */
+static void current_spent(struct heap *h, struct class_heap *c)
+{
+	struct slab *s = c->current;
+
+	c->current = NULL;
+	c->churn = 0;
+	if (s->idle)
+		slab_set_busy(s);
+	slab_set_used(s, slab_used(s), 1); /* the first free is looked at */
+	heap_spent_add(h, s);
+	if (c->spent.count > (atomic_load_explicit(&heaps_several, memory_order_relaxed)
+				  ? SPENT_MAX
+				  : SPENT_MAX_ALONE))
+		heap_retire_spent(h, c);
 }
 
 /* Step 1.  A slab to be extended waits in .room while others have freed blocks. */
@@ -209,21 +246,23 @@ static void *refill_own(struct heap *h, struct class_heap *c)
 
 			if (block)
 				return block;
-			if (rest && c->partial && !c->room) {
+			if (rest && c->partial.first && !c->room) {
 				c->room = s;
 				c->current = NULL;
 			} else if (rest && (block = take_rest(h, s)) != NULL) {
 				return block;
 			} else {
-				current_full(h, c);
+				current_spent(h, c);
 			}
 		}
-		if (c->partial) {
-			c->current = c->partial;
-			heap_partial_remove(h, c->current);
+		if (c->partial.first) {
+			c->current = c->partial.first;
+			heap_unlink(h, c->current);
 		} else if (c->room) {
 			c->current = c->room;
 			c->room = NULL;
+		} else if (c->spent.first) {
+			heap_retire_spent(h, c);
 		} else {
 			return NULL;
 		}
@@ -239,7 +278,7 @@ static void *refill_from(struct heap *h, struct class_heap *c, struct slab *s)
 	c->current = s;
 	if ((block = take_freed(h, s)) || (block = take_rest(h, s)))
 		return block;
-	current_full(h, c);
+	current_spent(h, c);
 	return NULL;
 }
 
@@ -358,7 +397,8 @@ noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 
 	if (likely(block != NULL)) {
 		if (++h->cls[cls].own % OWN_SETTLE == 0) {
-			heap_settle_class(h, cls);
+			if (h->cls[cls].own >= OWN_TOLD)
+				heap_settle_class(h, cls);
 			upkeep(h);
 		}
 		return block;

@@ -11,6 +11,8 @@
 #define PATIENCE_MAX 10
 #define IDLE_CHURN   2 /* slabs of a class that came and went, before an empty one is kept */
 #define ADOPT_MAX    4 /* slabs of a class that a heap adopts without allocating from it */
+#define STRANGE_STEP 4 /* a free into another heap's slab outweighs so many into own ones */
+#define STRANGE_MAX  32
 
 bool slab_set_idle(struct slab *s)
 {
@@ -52,7 +54,7 @@ static void slab_leave(struct heap *h, struct slab *s)
 	} else if (c->room == s) {
 		c->room = NULL;
 	} else {
-		heap_partial_remove(h, s);
+		heap_unlink(h, s);
 	}
 	if (s->idle)
 		slab_set_busy(s);
@@ -77,12 +79,16 @@ static unsigned look_after(const struct slab *s, unsigned out, bool current)
 noinline_ void free_look(struct heap *h, struct slab *s)
 {
 	struct class_heap *c = &h->cls[s->cls];
-	bool current = c->current == s;
+	bool current = c->current == s, spent = s->spent;
 	unsigned used = slab_used(s), cached = 0, remote;
 
 	if (unlikely(s->left < 0 || used > s->extended))
 		die("double free in a slab with nothing out", (void *)slab_addr(s));
 	remote = remote_count(atomic_load_explicit(&s->remote, memory_order_acquire));
+	if (spent) {
+		heap_unlink(h, s);
+		heap_partial_add(h, s);
+	}
 	if (current && h->bin[s->cls] != bin_empty())
 		cached = slab_list_length(s, h->bin[s->cls]);
 	unsigned out = used > cached + remote ? used - cached - remote : 0;
@@ -98,6 +104,8 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 		s->patience = c->churn;
 	else if (current && s->patience < PATIENCE_MAX)
 		s->patience++;
+	if (spent) /* counted with those that follow */
+		return;
 	slab_settle(s);
 	if (out && s->size >= HIDE_SIZE_MIN)
 		slab_hide(s, false);
@@ -128,19 +136,37 @@ static void adopt(struct heap *h, struct slab *s, void *p)
 		free_look(h, s);
 }
 
-static bool may_adopt(struct heap *h, struct slab *s)
+/*
+ * Threads that keep to their blocks take back the FULL slabs that they filled.  Where threads
+ * replace each other's blocks nobody takes any: who waits would keep what the others free into
+ * them, of use to nobody.
+ */
+static bool keeps_to_itself(struct heap *h, const struct slab *s)
 {
 	struct class_heap *c = &h->cls[s->cls];
+	bool own = __atomic_load_n(&s->last, __ATOMIC_RELAXED) == h->number;
 
-	return h != &heap_none && slab_node(s) == h->index &&
-	       (c->current || c->partial_count < ADOPT_MAX);
+	if (!own)
+		c->strange = (uint8_t)min_size(c->strange + STRANGE_STEP, STRANGE_MAX);
+	else if (c->strange)
+		c->strange--;
+	return own && c->strange < STRANGE_MAX / 2;
+}
+
+/* Who only frees takes a few, to free the rest of them without a lock. */
+static bool may_adopt(struct heap *h, const struct slab *s)
+{
+	const struct class_heap *c = &h->cls[s->cls];
+	uint64_t word = atomic_load_explicit(&s->remote, memory_order_relaxed);
+	bool keeps = h != &heap_none && keeps_to_itself(h, s);
+
+	return h != &heap_none && remote_state(word) == SLAB_FULL && slab_node(s) == h->index &&
+	       (c->current ? keeps : c->partial.count < ADOPT_MAX);
 }
 
 static void free_remote(struct heap *h, struct slab *s, void *p)
 {
-	uint64_t word = atomic_load_explicit(&s->remote, memory_order_relaxed);
-
-	if (remote_state(word) == SLAB_FULL && may_adopt(h, s) && slab_claim_full(s)) {
+	if (may_adopt(h, s) && slab_claim_full(s)) {
 		adopt(h, s, p);
 		return;
 	}

@@ -13,7 +13,8 @@
 #define BLOCKS_MAX (UNIT_SIZE / 16)
 
 static struct heap *_Atomic every; /* all heaps, by .every */
-static _Atomic unsigned orphans;
+static _Atomic unsigned orphans, count;
+_Atomic bool heaps_several;
 
 struct walk {
 	struct slab *slab;
@@ -26,6 +27,9 @@ void heap_register(struct heap *h)
 {
 	struct heap *first = atomic_load_explicit(&every, memory_order_relaxed);
 
+	if (first)
+		atomic_store_explicit(&heaps_several, true, memory_order_relaxed);
+	h->number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
 	do
 		h->every = first;
 	while (!atomic_compare_exchange_weak_explicit(&every, &first, h, memory_order_release,
@@ -105,6 +109,7 @@ static void salvage_slab(struct slab *s, uintptr_t bin)
 
 	slab_set_used(s, s->extended > gone ? s->extended - gone : 0, 1);
 	s->next = s->prev = NULL;
+	s->spent = false;
 	if (s->idle)
 		slab_set_busy(s);
 	slab_settle(s);
@@ -126,6 +131,14 @@ static bool is_owned(const struct heap *h, const struct slab *s, unsigned cls)
 	       remote_state(atomic_load_explicit(&s->remote, memory_order_acquire)) == SLAB_OWNED;
 }
 
+static void salvage_queue(const struct heap *h, struct slab *s, unsigned cls)
+{
+	for (struct slab *next; is_owned(h, s, cls); s = next) {
+		next = s->next;
+		salvage_slab(s, 0);
+	}
+}
+
 static void salvage_class(struct heap *h, unsigned cls)
 {
 	struct class_heap *c = &h->cls[cls], was = *c;
@@ -137,10 +150,8 @@ static void salvage_class(struct heap *h, unsigned cls)
 	*c = (struct class_heap){.own = was.own, .asked = was.asked, .looked = was.looked};
 	/* The list first: one of it that was becoming the current one may still lead to the rest.
 	 */
-	for (struct slab *s = was.partial, *next; is_owned(h, s, cls); s = next) {
-		next = s->next;
-		salvage_slab(s, 0);
-	}
+	salvage_queue(h, was.partial.first, cls);
+	salvage_queue(h, was.spent.first, cls);
 	if (is_owned(h, was.current, cls))
 		salvage_slab(was.current, bin == bin_empty() ? 0 : bin);
 	if (is_owned(h, was.room, cls))

@@ -35,6 +35,7 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	slab_write(s->misplaced, 0);
 	s->patience = 0;
 	s->idle = 0;
+	s->spent = false;
 	slab_set_state(s, SPAN_SLAB);
 	s->next = s->prev = NULL;
 	word = remote_turn(remote_taken(word), SLAB_OWNED, 0);

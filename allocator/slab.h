@@ -65,6 +65,8 @@ struct slab {
 	struct slab *next, *prev;
 	uint16_t births; /* of slabs in this unit, ever (mod 65536) */
 	uint8_t part;	 /* enum unit_part */
+	bool spent;	 /* on its heap's list of those */
+	uint32_t last;	 /* number of the heap that it was FULL by */
 
 	/* The others' line. */
 	_Atomic uint64_t remote cache_aligned;

@@ -194,11 +194,83 @@ static void waiting_thread_keeps_little(void)
 	pthread_join(thread, NULL);
 }
 
+/*
+ * Threads take turns to replace blocks of one table, whoever they are from, and wait while the
+ * others do: what is freed into the slabs of who waits must not be lost to them all.
+ */
+enum { TURNERS = 16, TURNS = 10, TABLE = 12000, REPLACED = 10000, LARGEST = 8000 };
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t next;
+	int turn;
+	size_t live;
+	void *block[TABLE];
+	size_t size[TABLE];
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .next = PTHREAD_COND_INITIALIZER};
+
+static void wait_for(bool mine, int number)
+{
+	while (mine ? table.turn % TURNERS != number : table.turn < number)
+		pthread_cond_wait(&table.next, &table.lock);
+}
+
+static void replace(uint64_t *seed)
+{
+	int i = (int)(random_next(seed) % TABLE);
+
+	free(table.block[i]);
+	table.live -= table.size[i];
+	table.size[i] = 16 + random_next(seed) % LARGEST;
+	table.live += table.size[i];
+	table.block[i] = malloc(table.size[i]);
+	memset(table.block[i], 1, table.size[i]);
+}
+
+static void *take_turns(void *arg)
+{
+	int me = (int)(intptr_t)arg;
+	uint64_t seed = (uint64_t)me + 1;
+
+	pthread_mutex_lock(&table.lock);
+	for (int round = 0; round < TURNS; round++) {
+		wait_for(true, me);
+		for (int i = 0; i < REPLACED; i++)
+			replace(&seed);
+		table.turn++;
+		pthread_cond_broadcast(&table.next);
+	}
+	wait_for(false, TURNERS * TURNS + 1);
+	pthread_mutex_unlock(&table.lock);
+	return NULL;
+}
+
+static void waiting_threads_lose_little(void)
+{
+	pthread_t threads[TURNERS];
+	size_t before = anon_kib();
+
+	for (intptr_t i = 0; i < TURNERS; i++)
+		start(&threads[i], take_turns, (void *)i);
+	pthread_mutex_lock(&table.lock);
+	wait_for(false, TURNERS * TURNS);
+	size_t kib = anon_kib() - before;
+	note("%zu KiB for %zu KiB of blocks", kib, table.live / 1024);
+	if (kib > 8 * (table.live / 1024))
+		fail("%zu KiB for %zu KiB of blocks", kib, table.live / 1024);
+	table.turn++;
+	pthread_cond_broadcast(&table.next);
+	pthread_mutex_unlock(&table.lock);
+	for (int i = 0; i < TURNERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
 const struct test tests[] = {
     {.name = "only_free", .run = only_free},
     {.name = "dead_threads_blocks", .run = dead_threads_blocks},
     {.name = "dead_threads_reused", .run = dead_threads_reused},
     {.name = "change_hands", .run = change_hands},
     {.name = "waiting_thread_keeps_little", .run = waiting_thread_keeps_little},
+    {.name = "waiting_threads_lose_little", .run = waiting_threads_lose_little, .numaslab = true},
     {.name = NULL},
 };

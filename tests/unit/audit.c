@@ -39,7 +39,8 @@ static bool on_heap(const struct heap *h, const struct slab *s)
 
 	if (c->current == s || c->room == s)
 		return true;
-	for (const struct slab *at = c->partial; at; at = at->next)
+	for (const struct slab *at = s->spent ? c->spent.first : c->partial.first; at;
+	     at = at->next)
 		if (at == s)
 			return true;
 	return false;
@@ -54,17 +55,25 @@ static unsigned in_bin(const struct heap *h, const struct slab *s)
 	return list_length(s, first);
 }
 
-static void audit_heap_lists(const struct heap *h, unsigned cls)
+static void audit_queue(const struct slab_queue *q, unsigned cls, bool spent)
 {
-	const struct class_heap *c = &h->cls[cls];
 	const struct slab *last = NULL;
 	uint32_t n = 0;
 
-	for (const struct slab *at = c->partial; at; at = at->next, n++) {
-		CHECK(at->prev == last, "a heap's partial list is torn");
+	for (const struct slab *at = q->first; at; at = at->next, n++) {
+		CHECK(at->prev == last && at->spent == spent, "a heap's list is torn");
+		CHECK(!spent || (at->left == 1 && link_is_end(at->free)), "a spent slab");
 		last = at;
 	}
-	CHECK(c->partial_last == last && c->partial_count == n, "class %u", cls);
+	CHECK(q->last == last && q->count == n, "class %u", cls);
+}
+
+static void audit_heap_lists(const struct heap *h, unsigned cls)
+{
+	const struct class_heap *c = &h->cls[cls];
+
+	audit_queue(&c->partial, cls, false);
+	audit_queue(&c->spent, cls, true);
 	CHECK(h->bin[cls] == bin_empty() || c->current, "a bin without a slab, class %u", cls);
 }
 

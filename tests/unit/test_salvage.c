@@ -43,7 +43,7 @@ static void stop_half_way(void)
 	for (unsigned i = 0; i < SIZES; i++) {
 		unsigned cls = class_of(sizes[i]);
 		struct class_heap *c = &h->cls[cls];
-		struct slab *s = c->partial;
+		struct slab *s = c->partial.first;
 		uintptr_t *p = block[i][0];
 
 		switch (stop_at) {
@@ -64,7 +64,7 @@ static void stop_half_way(void)
 			break;
 		case 3: /* a partial slab taken off, on no list */
 			if (s)
-				heap_partial_remove(h, s);
+				heap_unlink(h, s);
 			break;
 		case 4: /* its neighbours know, it does not */
 			if (s && s->next)

@@ -22,7 +22,7 @@ struct world {
 	uint8_t pc[3], reg[3]; /* each actor's next step and what it remembers */
 	uint8_t next_free[3];  /* the next of its blocks */
 	uint8_t turns[3];      /* refills so far */
-	uint8_t leaving;       /* the owner is in current_full(): 1 looked, 2 not the owner now */
+	uint8_t leaving;       /* the owner is in slab_retire(): 1 looked, 2 not the owner now */
 };
 
 struct actor;
@@ -169,7 +169,7 @@ static bool free_step(struct world *w, unsigned me, const uint8_t *mine, unsigne
 }
 
 /*
- * The owner takes what was freed remotely; where there is nothing it goes through current_full(),
+ * The owner takes what was freed remotely; where there is nothing it goes through slab_retire(),
  * a step at a time: look, be the owner no more, the state.
  */
 static bool owner_step(struct world *w, unsigned me)
