@@ -152,12 +152,21 @@ cold static uint32_t give_page(struct map_writer *m, size_t place)
 	return page;
 }
 
-/* The unit's word in a page; NULL: the page is none. */
+/* The unit's word in a page that is one. */
+inline_ uint64_t *word_at(const struct map_writer *m, uint32_t page, size_t unit)
+{
+	return (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES) + unit % RING_MAP_UNITS;
+}
+
+inline_ bool is_page(uint32_t page)
+{
+	return page - 1 < MAP_LOST - 1; /* not 0, nor MAP_LOST */
+}
+
+/* NULL: the page is none. */
 inline_ uint64_t *word_in(const struct map_writer *m, uint32_t page, size_t unit)
 {
-	if (unlikely(page - 1 >= MAP_LOST - 1)) /* 0, or MAP_LOST */
-		return NULL;
-	return (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES) + unit % RING_MAP_UNITS;
+	return likely(is_page(page)) ? word_at(m, page, unit) : NULL;
 }
 
 cold static uint64_t *new_place(struct map_writer *m, size_t unit, uint32_t page)
@@ -209,12 +218,28 @@ noinline_ void telemetry_map_store_own(struct map_writer *m, const struct slab *
 /* Bits 32-47 alone: on both machines bytes 4 and 5. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "where .used is in a word");
 
+inline_ void store_used(uint64_t *word, uint16_t used)
+{
+	ring_store((uint16_t *)word + 2, used);
+}
+
+cold static void store_used_new(struct map_writer *m, size_t unit, uint32_t page, uint16_t used)
+{
+	uint64_t *to = new_place(m, unit, page);
+
+	if (to)
+		store_used(to, used);
+}
+
 noinline_ void telemetry_map_store_used(struct map_writer *m, const struct slab *s, uint16_t used)
 {
-	uint64_t *to = word_place(m, unit_of(s), false);
+	size_t unit = unit_of(s);
+	uint32_t page = atomic_load_explicit(&m->dir[unit / RING_MAP_UNITS], memory_order_acquire);
 
-	if (likely(to != NULL))
-		ring_store((uint16_t *)to + 2, used);
+	if (unlikely(!is_page(page)))
+		store_used_new(m, unit, page, used);
+	else
+		store_used(word_at(m, page, unit), used);
 }
 
 /* --- Beginning. --- */
