@@ -62,14 +62,14 @@ bool heaps_fork_child(void)
 /* A block of the slab that was handed out before, by address. */
 static bool is_block(const struct slab *s, uintptr_t at)
 {
-	return at && slab_has(s, at) && (at - slab_addr(s)) % s->size == 0 &&
+	return slab_has(s, at) && (at - slab_addr(s)) % s->size == 0 &&
 	       (at - slab_addr(s)) / s->size < s->extended;
 }
 
 /* Adds a list to what is kept, as far as it is sound. */
 static void walk_list(struct walk *w, uintptr_t at)
 {
-	while (is_block(w->slab, at)) {
+	while (at && is_block(w->slab, at)) {
 		unsigned i = (unsigned)((at - slab_addr(w->slab)) / w->slab->size);
 
 		if (w->seen[i / 64] >> (i % 64) & 1)
