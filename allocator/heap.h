@@ -32,7 +32,7 @@ struct class_heap {
 	uint16_t cached_node; /* where that was counted */
 	uint16_t filled; /* slabs in a row that were used to their end: how boldly to populate */
 	bool away;	 /* may have slabs of another node (steps 4, 5) */
-	uint8_t strange; /* how often it frees first into slabs that others filled (release.c) */
+	uint8_t strange; /* how often it frees into slabs that others filled (release.c) */
 	uint8_t churn;	 /* slabs that came and went without filling: look ever more rarely */
 	/* Not yet in the node's counters: refills of step 1; slow mallocs, what they asked for. */
 	uint64_t own, looked, asked;
@@ -56,7 +56,7 @@ extern hidden_ const uint64_t heap_empty_word;
 extern hidden_ struct heap heap_none; /* a thread without a heap: every bin empty, owns nothing */
 extern hidden_ bool alloc_checked;    /* NUMASLAB_CHECK=1 */
 extern hidden_ bool alloc_forked;     /* we are the child of a process with several threads */
-extern hidden_ _Atomic bool heaps_several; /* there has been more than one heap */
+extern hidden_ _Atomic bool heaps_several; /* there has been more than one heap; a hint */
 
 struct thread_state {
 	struct heap *heap;

@@ -36,6 +36,7 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	s->patience = 0;
 	s->idle = 0;
 	s->spent = false;
+	slab_write(s->last, 0);
 	slab_set_state(s, SPAN_SLAB);
 	s->next = s->prev = NULL;
 	word = remote_turn(remote_taken(word), SLAB_OWNED, 0);

@@ -13,7 +13,8 @@
  *
  *	FREE -> OWNED       slab birth, under the node lock
  *	OWNED -> FULL       owner, one CAS, only if nothing was freed remotely meanwhile
- *	FULL -> OWNED       first free, by a heap of the slab's node: it adopts the slab
+ *	FULL -> OWNED       first free, by a heap of the slab's node that filled it and keeps to
+ *			    itself, or only frees: it adopts the slab (release.c)
  *	FULL -> LISTED      first free, by anybody else: CAS to OWNED, then the node's list
  *	OWNED -> LISTED     owner gives it up (moved, exits, has too many), under the node lock
  *	LISTED -> OWNED     refill, under the node lock
@@ -66,7 +67,8 @@ struct slab {
 	uint16_t births; /* of slabs in this unit, ever (mod 65536) */
 	uint8_t part;	 /* enum unit_part */
 	bool spent;	 /* on its heap's list of those */
-	uint32_t last;	 /* number of the heap that it was FULL by */
+	uint32_t last;	 /* number of the heap that it was FULL by; 0: not yet.  Others read it as a
+			  * hint, relaxed: any value it had is safe */
 
 	/* The others' line. */
 	_Atomic uint64_t remote cache_aligned;

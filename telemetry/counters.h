@@ -8,6 +8,7 @@
  * frees not yet looked at (a quarter of its capacity; any of a slab that a heap allocates from, or
  * lately did), and by blocks that others freed into an owned slab until the owner takes them.
  *
+ * `own`, `asked` and `looked` may lag by 256 refills of step 1, until another step is taken.
  * `cached` follows a bin that gets shorter from refill to refill only by 32 blocks and more.
  *
  *	slabs = active + partial + full + empty

@@ -94,9 +94,8 @@ static long swept_by_child(long faults, double time)
 {
 	pid_t child = fork();
 
-	if (child == 0) {
+	if (child == 0)
 		_exit(start_waiting() && sweep(faults, time) >= 0 ? 0 : 1);
-	}
 	return child < 0 || waitpid(child, NULL, 0) != child ? -1 : child;
 }
 
