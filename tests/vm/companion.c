@@ -33,7 +33,7 @@ double seconds(void)
 void await_publication(void)
 {
 	static char maps[1 << 20];
-	double end = seconds() + 30;
+	double end = seconds() + 120;
 
 	while (seconds() < end) {
 		FILE *f = fopen("/proc/self/maps", "re");

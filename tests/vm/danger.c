@@ -25,7 +25,7 @@
 #define SMALL	      500ul
 #define DANGER_NODE   3
 #define FAULTS_ENOUGH 1000
-#define PATIENCE      30 /* seconds, for the kernel to look at it */
+#define PATIENCE      120 /* seconds, for the kernel to look at it */
 #define DANGER_COUNT  (96ul << 20) / SMALL
 
 static void **observed;

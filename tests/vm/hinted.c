@@ -321,10 +321,10 @@ static void killed(void)
 	check(before >= 500, "under observation the heap takes hint faults (%ld)", before);
 	kill(companion_pid(), SIGKILL);
 	waitpid(companion_pid(), NULL, 0);
-	for (double end = seconds() + 20; seconds() < end && is_attached();)
+	for (double end = seconds() + PATIENCE; seconds() < end && is_attached();)
 		usleep(100000); /* the kernel frees links when it comes to it */
 	check(!is_attached(), "the companion is killed: nothing stays attached");
-	for (double end = seconds() + 60; seconds() < end && after != 0;)
+	for (double end = seconds() + PATIENCE; seconds() < end && after != 0;)
 		after = faults_for(2);
 	end_use();
 	check(after == 0, "and observation ends by itself (%ld faults)", after);

@@ -43,7 +43,7 @@ static char *area;
 static size_t area_bytes;
 static long sweep_until; /* of numa_hint_faults */
 
-#define PATIENCE 150 /* seconds; software emulation on shared cores */
+#define PATIENCE 120 /* seconds without a new fault; software emulation on shared cores */
 
 /* Each node's thread in turn writes to everything, so that pages go about. */
 static void *area_sweeper(void *arg)
@@ -51,11 +51,18 @@ static void *area_sweeper(void *arg)
 	int index = (intptr_t)arg;
 	double end = seconds() + PATIENCE;
 	size_t part = area_bytes / NODES;
+	long last = 0, now;
 
 	pin_cpu(cpu_of_node(index));
-	for (int turn = index; seconds() < end && vmstat("numa_hint_faults") < sweep_until; turn++)
+	for (int turn = index; (now = vmstat("numa_hint_faults")) < sweep_until; turn++) {
+		if (now > last)
+			end = seconds() + PATIENCE;
+		else if (seconds() > end)
+			break;
+		last = now;
 		for (size_t i = part; i > 0; i -= GUEST_PAGE) /* a huge page from its end */
 			((volatile char *)area)[turn % NODES * part + i - GUEST_PAGE]++;
+	}
 	return NULL;
 }
 

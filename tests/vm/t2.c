@@ -30,7 +30,7 @@
 #define SMALL	    500ul
 #define SMALL_COUNT (4ul << 20) / SMALL /* of a thread */
 #define SWEEP_TIME  6 /* seconds of guest time: scan periods, not speed, are what counts */
-#define PATIENCE    40
+#define PATIENCE    120
 
 static const char *const rows[] = {
     "numa_hint_faults", "numa_hint_faults_local", "numa_hit", "numa_local",

@@ -1,9 +1,9 @@
 #!/bin/sh
 # The companion beside a process in placement home: masked, observed, killed.
 # boots: four/6.1 four-small/6.12
-# seconds: 560
+# seconds: 1500
 # needs: actor hinted numaslab
-limit=300
+limit=600
 # shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 

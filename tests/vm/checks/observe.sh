@@ -1,9 +1,9 @@
 #!/bin/sh
 # A running process under observation, by the file that another process writes, and released again.
 # boots: four/6.1 four-small/6.12
-# seconds: 400
+# seconds: 1200
 # needs: actor watched
-limit=300
+limit=600
 # shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 

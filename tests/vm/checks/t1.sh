@@ -1,7 +1,7 @@
 #!/bin/sh
 # T1: the refill order (targets.md), with the landing read by move_pages.
 # boots: four/6.1 four-small/6.12
-# seconds: 480
+# seconds: 1200
 # needs: actor t1 hog mutant
 limit=200
 # shellcheck source=tests/vm/checks/lib.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # T2: no hint faults on the heap's own pages, and what observing and the kernel's own placement do.
 # boots: four/6.1 four-small/6.12
-# seconds: 480
+# seconds: 1200
 # needs: actor t2 danger
 # shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
