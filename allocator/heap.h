@@ -10,9 +10,10 @@
  *	cls[c].current	the slab that bin[c] was filled from
  *	cls[c].room	a slab not yet extended to its end, put off while others have room
  *	cls[c].partial	the other OWNED slabs of the class, each with something to give
- *	cls[c].spent	OWNED slabs with nothing to give, which become FULL when they are too
- *			many or when there is no other left: a program that replaces its blocks
- *			at random frees into most of them before that
+ *	cls[c].spent	OWNED slabs with nothing to give, or little since.  With some frees more
+ *			they are partial; when they are too many, or no other is left, those with
+ *			nothing become FULL: a program that replaces its blocks at random frees
+ *			into most of them before that
  *
  * A heap belongs to one node.  A thread that moves takes another heap and gives up this one.
  * Heaps are never unmapped: .owner of a slab is compared, never followed, by other threads.
@@ -81,6 +82,15 @@ inline_ uintptr_t bin_empty(void)
 	return (uintptr_t)&heap_empty_word;
 }
 
+/* The value, in the register that a function returns: spares malloc a move. */
+inline_ uintptr_t in_result(uintptr_t block)
+{
+#ifdef __x86_64__
+	__asm__("" : "+a"(block));
+#endif
+	return block;
+}
+
 /*
  * Pops a block of the linear class of `size` <= 1024, or NULL: look closer (an empty bin, the last
  * block, a corrupt link).  Valid links stay inside the block's 64 KiB.
@@ -88,22 +98,24 @@ inline_ uintptr_t bin_empty(void)
 inline_ void *heap_pop(struct heap *h, size_t size)
 {
 	uintptr_t *bin = &h->bin[(size + 15) >> CLASS_LINEAR_SHIFT];
-	uintptr_t block = *bin, next = link_read((void *)block);
+	uintptr_t block = in_result(*bin), next = link_read((void *)block);
 
 	if (unlikely((next ^ block) >= UNIT_SIZE))
 		return NULL;
 	*bin = next;
+	__builtin_prefetch((const void *)next); /* the next call waits for its link */
 	return (void *)block;
 }
 
 /* The same for any class whose slabs are one unit. */
 inline_ void *heap_pop_class(struct heap *h, unsigned cls)
 {
-	uintptr_t block = h->bin[cls], next = link_read((void *)block);
+	uintptr_t block = in_result(h->bin[cls]), next = link_read((void *)block);
 
 	if (unlikely((next ^ block) >= UNIT_SIZE))
 		return NULL;
 	h->bin[cls] = next;
+	__builtin_prefetch((const void *)next);
 	return (void *)block;
 }
 
@@ -177,7 +189,13 @@ void heap_partial_add(struct heap *h, struct slab *s);
 void heap_spent_add(struct heap *h, struct slab *s);
 void heap_unlink(struct heap *h, struct slab *s);
 
-/* The spent slab that has been there longest becomes FULL, or partial if it was freed into. */
+/*
+ * The class's current slab has nothing (more) to give.  It gives again after some frees, not after
+ * one: a refill of one block costs a slow malloc for each.
+ */
+void heap_spend_current(struct heap *h, struct class_heap *c);
+
+/* The slab that has been spent longest becomes FULL, or partial if it was freed into. */
 void heap_retire_spent(struct heap *h, struct class_heap *c);
 
 /* A new heap; the child of a fork (whether there are heaps without a thread); one of these is
@@ -225,6 +243,16 @@ inline_ unsigned slab_idle_left(unsigned cached)
 
 /* Free pages inside a slab of large blocks (hide.c). */
 #define HIDE_SIZE_MIN 1024u
+
+/* Local frees until the next look at a slab that is not current, of which `out` are out. */
+inline_ unsigned slab_look_step(const struct slab *s, unsigned out)
+{
+	size_t step = s->size >= HIDE_SIZE_MIN ? max_size(s->capacity / 8u, 2)
+					       : max_size(s->capacity / 4u, 16);
+
+	return (unsigned)min_size(out, step);
+}
+
 void slab_hide(struct slab *s, bool always);
 void pool_trim_partial(struct pool *p);
 uintptr_t slab_unhide(struct slab *s, unsigned *count);

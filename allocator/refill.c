@@ -18,16 +18,15 @@
  * refill, and parks it on a list that nobody reads.
  */
 
-#define TAKE_TRIES	8   /* partial slabs looked at that turn out to have nothing */
-#define SPARE		2   /* partial slabs that a node keeps in the first round of step 4 */
-#define CACHED_SLACK	32  /* blocks that a bin may be counted to have and has not */
-#define OWN_SETTLE	64  /* refills of step 1 between two looks at the clock */
-#define OWN_TOLD	256 /* and until the node's counters learn of them */
-#define SPENT_MAX	16 /* spent slabs of a class that a heap keeps: others may free into them */
-#define SPENT_MAX_ALONE 256 /* the same while there is but one heap */
-#define BOLD_FILLED	4   /* slabs of a class used up, after which memory comes in larger steps */
-#define SHY_BLOCKS	4   /* of a fresh slab that are threaded first, doubling from there */
-#define BOLD_STEP	(UNIT_SIZE / 4)
+#define TAKE_TRIES   8	 /* partial slabs looked at that turn out to have nothing */
+#define SPARE	     2	 /* partial slabs that a node keeps in the first round of step 4 */
+#define CACHED_SLACK 32	 /* blocks that a bin may be counted to have and has not */
+#define OWN_SETTLE   64	 /* refills of step 1 between two looks at the clock */
+#define OWN_TOLD     256 /* and until the node's counters learn of them */
+#define TOP_UP_MIN   8	 /* blocks for which a bin is filled again while other slabs have some */
+#define BOLD_FILLED  4	 /* slabs of a class used up, after which memory comes in larger steps */
+#define SHY_BLOCKS   4	 /* of a fresh slab that are threaded first, doubling from there */
+#define BOLD_STEP    (UNIT_SIZE / 4)
 
 /* The node's counters learn what the slab uses and the bin has. */
 noinline_ static void bin_tally(struct heap *h, struct slab *s, unsigned cached)
@@ -110,16 +109,24 @@ static uintptr_t take_fresh(struct heap *h, struct slab *s, unsigned *n)
 /*
  * The bin has just given its last block: what was freed here meanwhile fills it again, so that
  * the next malloc finds it full.  A refill of step 1.  A slab's first page is threaded as the few
- * blocks that are used of it go round: the longer the list, the rarer this.
+ * blocks that are used of it go round: the longer the list, the rarer this.  A slab with few waits
+ * behind the others, which have gathered some: each refill is a slow malloc.
  */
 void bin_top_up(struct heap *h, struct slab *s)
 {
+	struct class_heap *c = &h->cls[s->cls];
 	unsigned n = 0, used = slab_used(s);
 	uintptr_t first = 0;
 	bool fresh;
 
 	if (link_is_end(s->free))
 		return;
+	if (c->partial.first && s->extended - used < TOP_UP_MIN && !s->hidden && !s->idle) {
+		c->current = NULL;
+		slab_set_used(s, used, slab_look_step(s, used));
+		heap_partial_add(h, s);
+		return;
+	}
 	if ((size_t)s->extended * s->size < GRANULE && s->size < GRANULE / SHY_BLOCKS)
 		first = take_fresh(h, s, &n);
 	fresh = first != 0;
@@ -129,7 +136,7 @@ void bin_top_up(struct heap *h, struct slab *s)
 	if (fresh)
 		slab_thread(s, first, n);
 	h->bin[s->cls] = first;
-	h->cls[s->cls].own++;
+	c->own++;
 }
 
 /*
@@ -188,52 +195,6 @@ static void *take_rest(struct heap *h, struct slab *s)
 	return (void *)first;
 }
 
-/* An owned slab, on no list, has nothing to give: FULL. */
-static void slab_retire(struct heap *h, struct slab *s)
-{
-	unsigned node = s->node, cls = s->cls;
-	int64_t used = slab_retally(s);
-
-	slab_write(s->last, h->number);
-	/* Before the state: the first freer may own it the moment it is FULL. */
-	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
-	if (slab_set_full(s)) {
-		tally_row(node, cls, {COUNT_active, -1}, {COUNT_full, 1}, {COUNT_used, used});
-		telemetry_map(s);
-		return;
-	}
-	/* Freed into meanwhile: still ours. */
-	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
-	tally(node, cls, COUNT_used, used);
-	telemetry_map_own(s);
-	heap_partial_add(h, s);
-}
-
-void heap_retire_spent(struct heap *h, struct class_heap *c)
-{
-	struct slab *s = c->spent.first;
-
-	heap_unlink(h, s);
-	slab_retire(h, s);
-}
-
-/* The current slab has nothing (more) to give. */
-static void current_spent(struct heap *h, struct class_heap *c)
-{
-	struct slab *s = c->current;
-
-	c->current = NULL;
-	c->churn = 0;
-	if (s->idle)
-		slab_set_busy(s);
-	slab_set_used(s, slab_used(s), 1); /* the first free is looked at */
-	heap_spent_add(h, s);
-	if (c->spent.count > (atomic_load_explicit(&heaps_several, memory_order_relaxed)
-				  ? SPENT_MAX
-				  : SPENT_MAX_ALONE))
-		heap_retire_spent(h, c);
-}
-
 /* Step 1.  A slab to be extended waits in .room while others have freed blocks. */
 static void *refill_own(struct heap *h, struct class_heap *c)
 {
@@ -252,7 +213,7 @@ static void *refill_own(struct heap *h, struct class_heap *c)
 			} else if (rest && (block = take_rest(h, s)) != NULL) {
 				return block;
 			} else {
-				current_spent(h, c);
+				heap_spend_current(h, c);
 			}
 		}
 		if (c->partial.first) {
@@ -278,7 +239,7 @@ static void *refill_from(struct heap *h, struct class_heap *c, struct slab *s)
 	c->current = s;
 	if ((block = take_freed(h, s)) || (block = take_rest(h, s)))
 		return block;
-	current_spent(h, c);
+	heap_spend_current(h, c);
 	return NULL;
 }
 

@@ -65,11 +65,9 @@ static void slab_leave(struct heap *h, struct slab *s)
 /* Local frees until the next look at a slab that is not empty. */
 static unsigned look_after(const struct slab *s, unsigned out, bool current)
 {
-	unsigned step = s->size >= HIDE_SIZE_MIN ? s->capacity / 8u : s->capacity / 4u;
-
 	if (current) /* each look walks the bin: twice as rarely each time */
 		return (unsigned)max_size(out, (size_t)1 << s->patience);
-	return (unsigned)min_size(out, max_size(step, s->size >= HIDE_SIZE_MIN ? 2 : 16));
+	return slab_look_step(s, out);
 }
 
 /*

@@ -26,7 +26,8 @@
 	X(batch_malloc, 1000, "1,000 malloc(64), mean")                                            \
 	X(batch_free_lifo, 1000, "freed last first, mean")                                         \
 	X(batch_free_fifo, 1000, "freed first first, mean")                                        \
-	X(random1k, 1000, "random replacement of 16 to 1023 B over 1,000, mean")
+	X(random1k, 1000, "random replacement of 16 to 1023 B over 1,000, mean")                   \
+	X(random20k, 1000, "the same over 20,000, mean")
 
 enum count_op {
 #define X(name, calls, what) COUNT_##name,

@@ -3,10 +3,17 @@
 #include "bench.h"
 #include "count.h"
 
-enum { LIVE = 300, BATCH = 1000, ROTATE = 63, LONG_SAMPLES = 2, WARM_PAIRS = 100 };
+enum {
+	LIVE = 300,
+	BATCH = 1000,
+	RANDOM_LARGE = 20000,
+	ROTATE = 63,
+	LONG_SAMPLES = 2,
+	WARM_PAIRS = 100
+};
 
 static void *live[LIVE];
-static void *slots[BATCH];
+static void *slots[RANDOM_LARGE];
 static size_t sizes[BATCH];
 static uint32_t picks[BATCH];
 static uint64_t seed = 42;
@@ -141,25 +148,30 @@ static noinline void count_batch(void)
 	}
 }
 
-static noinline void count_random(void)
+/* Counted once every slot has been replaced some ten times: fresh slabs are another matter. */
+static noinline void count_random(int op, uint32_t n)
 {
-	for (int i = 0; i < BATCH; i++)
+	int quiet = (int)(n / BATCH) * 20;
+
+	for (uint32_t i = 0; i < n; i++)
 		slots[i] = take(rng_size(&seed, 6));
-	for (int round = 0; round < 20 + LONG_SAMPLES; round++) {
+	for (int round = 0; round < quiet + LONG_SAMPLES; round++) {
 		for (int i = 0; i < BATCH; i++) {
 			sizes[i] = rng_size(&seed, 6);
-			picks[i] = rng_below(&seed, BATCH);
+			picks[i] = rng_below(&seed, n);
 		}
-		if (round >= 20)
-			count_gate(COUNT_random1k);
+		if (round >= quiet)
+			count_gate(op);
 		for (int i = 0; i < BATCH; i++) {
 			free(slots[picks[i]]);
 			slots[picks[i]] = malloc(sizes[i]);
 			keep(slots[picks[i]]);
 		}
-		if (round >= 20)
+		if (round >= quiet)
 			count_gate(-1);
 	}
+	for (uint32_t i = 0; i < n; i++)
+		free(slots[i]);
 }
 
 /* Gates that the tracer does not ask for are passed at full speed. */
@@ -175,6 +187,7 @@ int count_child(int samples)
 	count_memalign(samples);
 	count_rotate();
 	count_batch();
-	count_random();
+	count_random(COUNT_random1k, BATCH);
+	count_random(COUNT_random20k, RANDOM_LARGE);
 	return 0;
 }

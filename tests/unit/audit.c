@@ -62,7 +62,8 @@ static void audit_queue(const struct slab_queue *q, unsigned cls, bool spent)
 
 	for (const struct slab *at = q->first; at; at = at->next, n++) {
 		CHECK(at->prev == last && at->spent == spent, "a heap's list is torn");
-		CHECK(!spent || (at->left == 1 && link_is_end(at->free)), "a spent slab");
+		CHECK(!spent || (at->left > 0 && (uint32_t)at->left <= slab_used(at)),
+		      "a spent slab is looked at before nothing of it is out");
 		last = at;
 	}
 	CHECK(q->last == last && q->count == n, "class %u", cls);

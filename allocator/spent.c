@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "allocator/heap.h"
+
+/* Slabs used to their end: how long a heap keeps them, and when they give again. */
+
+#define SPENT_MAX	16 /* spent slabs of a class that a heap keeps: others may free into them */
+#define SPENT_MAX_ALONE 256 /* the same while there is but one heap */
+#define SPENT_LOOK_MAX	16  /* frees into a spent slab, at most, before it gives again */
+
+/* An owned slab, on no list, has nothing to give: FULL. */
+static void slab_retire(struct heap *h, struct slab *s)
+{
+	unsigned node = s->node, cls = s->cls;
+	int64_t used = slab_retally(s);
+
+	slab_write(s->last, h->number);
+	/* Before the state: the first freer may own it the moment it is FULL. */
+	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
+	if (slab_set_full(s)) {
+		tally_row(node, cls, {COUNT_active, -1}, {COUNT_full, 1}, {COUNT_used, used});
+		telemetry_map(s);
+		return;
+	}
+	/* Freed into meanwhile: still ours. */
+	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
+	tally(node, cls, COUNT_used, used);
+	telemetry_map_own(s);
+	heap_partial_add(h, s);
+}
+
+void heap_retire_spent(struct heap *h, struct class_heap *c)
+{
+	struct slab *s = c->spent.first;
+
+	heap_unlink(h, s);
+	if (link_is_end(s->free))
+		slab_retire(h, s);
+	else
+		heap_partial_add(h, s);
+}
+
+void heap_spend_current(struct heap *h, struct class_heap *c)
+{
+	struct slab *s = c->current;
+	size_t few = min_size(max_size(s->capacity / 8u, 1), SPENT_LOOK_MAX);
+
+	c->current = NULL;
+	c->churn = 0;
+	if (s->idle)
+		slab_set_busy(s);
+	slab_set_used(s, slab_used(s), (unsigned)min_size(few, slab_used(s)));
+	heap_spent_add(h, s);
+	if (c->spent.count > (atomic_load_explicit(&heaps_several, memory_order_relaxed)
+				  ? SPENT_MAX
+				  : SPENT_MAX_ALONE))
+		heap_retire_spent(h, c);
+}
