@@ -40,6 +40,7 @@ static bool boot(void)
 	struct os_start start;
 
 	os_init(&start);
+	alone_init();
 	tunables_parse(start.envp, start.secure);
 	alloc_checked = tunables.check;
 	topology_init(tunables.topology);

@@ -23,7 +23,7 @@ bool alloc_checked, alloc_forked;
 tls_fast struct thread_state thread_state = {.heap = &heap_none};
 
 static struct {
-	_Atomic bool first_taken;
+	_Atomic bool first_taken, thread_born;
 	pthread_key_t key;
 	bool has_key;
 } heaps;
@@ -290,6 +290,8 @@ cold static struct heap *heap_born(void)
 {
 	if (!alloc_boot())
 		return NULL;
+	if (atomic_exchange_explicit(&heaps.thread_born, true, memory_order_relaxed))
+		alone_never();
 	int32_t where = topology.guarded ? heap_where_word() : 0;
 	struct heap *h = heap_acquire(index_here());
 

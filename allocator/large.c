@@ -36,7 +36,7 @@ static void leave_dirty(struct slab *unit, size_t units)
 		resident += (size_t)__builtin_popcount(unit[i].resident) * GRANULE;
 		unit[i].resident = 0;
 	}
-	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
+	count_add(&mem.dirty, -resident);
 	mem_shrink(resident);
 	tally_row(topology.count, 0, {COUNT_held, -(int64_t)resident},
 		  {COUNT_empty, -(int64_t)units});
@@ -53,7 +53,7 @@ static void enter_dirty(struct slab *s)
 	}
 	s->dirty = 1;
 	mem_grow(bytes);
-	atomic_fetch_add_explicit(&mem.dirty, bytes, memory_order_relaxed);
+	count_add(&mem.dirty, bytes);
 	tally_row(topology.count, 0, {COUNT_held, (int64_t)bytes}, {COUNT_empty, s->units});
 }
 
@@ -174,13 +174,24 @@ static bool may_keep(const struct slab *s)
 	       !atomic_load_explicit(&mem.altered, memory_order_relaxed);
 }
 
+static struct slab *swap_kept(struct slab *s)
+{
+	if (likely(alone())) {
+		struct slab *old = atomic_load_explicit(&kept, memory_order_relaxed);
+
+		atomic_store_explicit(&kept, s, memory_order_relaxed);
+		return old;
+	}
+	return atomic_exchange_explicit(&kept, s, memory_order_acq_rel);
+}
+
 /* Returns what was kept before, for the caller to release. */
 static struct slab *keep(struct slab *s)
 {
 	atomic_store_explicit(&mem.kept, slab_bytes(s), memory_order_relaxed);
 	slab_set_state(s, SPAN_BUSY);
 	tally(topology.count, 0, COUNT_cached, (int64_t)s->bytes);
-	struct slab *old = atomic_exchange_explicit(&kept, s, memory_order_acq_rel);
+	struct slab *old = swap_kept(s);
 	if (old)
 		tally(topology.count, 0, COUNT_cached, -(int64_t)old->bytes);
 	return old;
@@ -194,9 +205,12 @@ static struct slab *take_kept(size_t units)
 	/* Descriptors are never unmapped: what is read of one that was taken meanwhile is only old.
 	 */
 	if (!s || __atomic_load_n(&s->units, __ATOMIC_RELAXED) != units ||
-	    (topology.count > 1 && slab_node(s) != topology_here()) ||
-	    !atomic_compare_exchange_strong_explicit(&kept, &s, NULL, memory_order_acq_rel,
-						     memory_order_relaxed))
+	    (topology.count > 1 && slab_node(s) != topology_here()))
+		return NULL;
+	if (likely(alone()))
+		atomic_store_explicit(&kept, NULL, memory_order_relaxed);
+	else if (!atomic_compare_exchange_strong_explicit(&kept, &s, NULL, memory_order_acq_rel,
+							  memory_order_relaxed))
 		return NULL;
 	atomic_store_explicit(&mem.kept, 0, memory_order_relaxed);
 	tally(topology.count, 0, COUNT_cached, -(int64_t)s->bytes);
@@ -265,7 +279,7 @@ const struct slab *large_kept(void)
 
 void large_trim(void)
 {
-	struct slab *s = atomic_exchange_explicit(&kept, NULL, memory_order_acq_rel);
+	struct slab *s = swap_kept(NULL);
 
 	if (!s)
 		return;

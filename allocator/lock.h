@@ -9,6 +9,7 @@
  * observation < direct < meta.
  */
 
+#include "allocator/alone.h"
 #include "allocator/os.h"
 
 /*
@@ -27,6 +28,12 @@ inline_ bool lock_try(struct lock *l)
 {
 	uint32_t idle = 0;
 
+	if (likely(alone())) {
+		if (atomic_load_explicit(&l->word, memory_order_relaxed) != 0)
+			return false;
+		atomic_store_explicit(&l->word, 1, memory_order_relaxed);
+		return true;
+	}
 	return atomic_compare_exchange_strong_explicit(&l->word, &idle, 1, memory_order_acquire,
 						       memory_order_relaxed);
 }
@@ -56,7 +63,9 @@ inline_ void lock_release(struct lock *l)
 {
 	if (unlikely(lock_forking))
 		return;
-	if (unlikely(atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2))
+	if (likely(alone()))
+		atomic_store_explicit(&l->word, 0, memory_order_release);
+	else if (unlikely(atomic_exchange_explicit(&l->word, 0, memory_order_release) == 2))
 		os_wake_one(&l->word);
 }
 

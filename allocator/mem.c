@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/mem.h"
+#include "allocator/alone.h"
 #include "allocator/observe.h"
 #include "allocator/sim.h"
 
@@ -11,7 +12,8 @@ struct mem mem;
 
 void mem_grow(size_t bytes)
 {
-	size_t held = atomic_fetch_add_explicit(&mem.held, bytes, memory_order_relaxed) + bytes;
+	count_add(&mem.held, bytes);
+	size_t held = atomic_load_explicit(&mem.held, memory_order_relaxed);
 	size_t peak = atomic_load_explicit(&mem.peak, memory_order_relaxed);
 
 	while (held > peak &&
@@ -22,7 +24,7 @@ void mem_grow(size_t bytes)
 
 void mem_shrink(size_t bytes)
 {
-	atomic_fetch_sub_explicit(&mem.held, bytes, memory_order_relaxed);
+	count_add(&mem.held, -bytes);
 }
 
 /* The extra ends a second after the last regret: the cycle is over, or slow enough to pay. */

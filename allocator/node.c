@@ -67,7 +67,7 @@ static void account_taken(struct pool *p, struct slab *s, size_t resident)
 {
 	if (!s->dirty)
 		return;
-	atomic_fetch_sub_explicit(&mem.dirty, resident, memory_order_relaxed);
+	count_add(&mem.dirty, -resident);
 	tally_row(p->index, 0, {COUNT_held, -(int64_t)resident}, {COUNT_empty, -(int64_t)s->units});
 }
 
@@ -76,10 +76,12 @@ static void account_free(struct pool *p, struct slab *s, size_t resident)
 	if (p != pool_large())
 		slab_set_part(s, s->dirty ? UNIT_KEPT : UNIT_FREE);
 	if (s->dirty) {
-		atomic_fetch_add_explicit(&mem.dirty, resident, memory_order_relaxed);
+		count_add(&mem.dirty, resident);
 		tally_row(p->index, 0, {COUNT_held, (int64_t)resident}, {COUNT_empty, s->units});
 	} else {
-		atomic_thread_fence(memory_order_seq_cst); /* as a tally, for telemetry_map() */
+		if (!alone())
+			atomic_thread_fence(
+			    memory_order_seq_cst); /* as a tally, for telemetry_map() */
 	}
 	if (p != pool_large())
 		map_units(s);

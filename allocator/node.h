@@ -38,7 +38,7 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 {
 	_Atomic uint64_t *count = &pools[index].count[cls][c];
 
-	atomic_fetch_add_explicit(count, (uint64_t)delta, memory_order_relaxed);
+	count_add(count, (uint64_t)delta);
 	telemetry_mirror(index, cls, c, count);
 }
 
@@ -48,8 +48,8 @@ inline_ void tally_two(unsigned index, unsigned cls, enum counter a, int64_t by_
 {
 	_Atomic uint64_t *truth = pools[index].count[cls];
 
-	atomic_fetch_add_explicit(&truth[a], (uint64_t)by_a, memory_order_relaxed);
-	atomic_fetch_add_explicit(&truth[b], (uint64_t)by_b, memory_order_relaxed);
+	count_add(&truth[a], (uint64_t)by_a);
+	count_add(&truth[b], (uint64_t)by_b);
 	uint64_t *row = telemetry_row(index, cls);
 
 	if (row)
@@ -70,8 +70,7 @@ inline_ void tally_items(unsigned index, unsigned cls, const struct tally_item *
 	for (unsigned i = 0; i < n; i++) {
 		if (item[i].by == 0)
 			continue;
-		atomic_fetch_add_explicit(&row[item[i].c], (uint64_t)item[i].by,
-					  memory_order_relaxed);
+		count_add(&row[item[i].c], (uint64_t)item[i].by);
 		changed |= 1u << item[i].c;
 	}
 	telemetry_mirror_row(index, cls, changed, row);

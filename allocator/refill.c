@@ -76,7 +76,10 @@ static size_t bring_bytes(const struct class_heap *c, const struct slab *s)
 
 static void tally_held(const struct slab *s, size_t before)
 {
-	tally(s->node, s->cls, COUNT_held, (int64_t)(mem_resident(s) - before));
+	size_t after = mem_resident(s);
+
+	if (after != before)
+		tally(s->node, s->cls, COUNT_held, (int64_t)(after - before));
 }
 
 /*

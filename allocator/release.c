@@ -22,14 +22,14 @@ bool slab_set_idle(struct slab *s)
 		return true;
 	if (atomic_load_explicit(&mem.idle, memory_order_relaxed) + bytes > IDLE_MAX)
 		return false;
-	atomic_fetch_add_explicit(&mem.idle, bytes, memory_order_relaxed);
+	count_add(&mem.idle, bytes);
 	s->idle = (uint8_t)min_size(bytes / GRANULE, UINT8_MAX);
 	return s->idle != 0;
 }
 
 void slab_set_busy(struct slab *s)
 {
-	atomic_fetch_sub_explicit(&mem.idle, s->idle * GRANULE, memory_order_relaxed);
+	count_add(&mem.idle, -(s->idle * GRANULE));
 	s->idle = 0;
 }
 
@@ -170,6 +170,8 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 	}
 	if (h != &heap_none)
 		h->remote_out++;
+	else
+		alone_never();
 	unsigned node = slab_node(s), cls = s->cls;
 
 	switch (slab_push_remote(s, p)) {

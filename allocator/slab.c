@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "allocator/slab.h"
+#include "allocator/alone.h"
 
 /*
  * Barriers: a push releases the block's link and whatever the program wrote; taking the list
@@ -63,8 +64,7 @@ uintptr_t slab_take_remote(struct slab *s, unsigned *count)
 	do {
 		if (remote_count(w) == 0)
 			return 0;
-	} while (!atomic_compare_exchange_weak_explicit(
-	    &s->remote, &w, remote_taken(w), memory_order_acquire, memory_order_relaxed));
+	} while (!word_change(&s->remote, &w, remote_taken(w)));
 	*count = remote_count(w);
 	return step_block(s, remote_first(w));
 }
@@ -95,9 +95,7 @@ bool slab_set_full(struct slab *s)
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
 	while (remote_count(w) == 0)
-		if (atomic_compare_exchange_weak_explicit(
-			&s->remote, &w, remote_turn(w, SLAB_FULL, 0), memory_order_release,
-			memory_order_relaxed))
+		if (word_change(&s->remote, &w, remote_turn(w, SLAB_FULL, 0)))
 			return true;
 	return false;
 }
@@ -107,9 +105,7 @@ bool slab_claim_full(struct slab *s)
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
 	while (remote_state(w) == SLAB_FULL)
-		if (atomic_compare_exchange_weak_explicit(
-			&s->remote, &w, remote_turn(w, SLAB_OWNED, 0), memory_order_acquire,
-			memory_order_relaxed))
+		if (word_change(&s->remote, &w, remote_turn(w, SLAB_OWNED, 0)))
 			return true;
 	return false;
 }
@@ -126,8 +122,7 @@ enum slab_push slab_push_remote(struct slab *s, void *block)
 		to = remote_push(w, step);
 		if (remote_state(w) == SLAB_FULL)
 			to = remote_turn(to, SLAB_OWNED, 0);
-	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, to, memory_order_acq_rel,
-							memory_order_relaxed));
+	} while (!word_change(&s->remote, &w, to));
 	if (remote_state(w) == SLAB_FULL)
 		return PUSHED_FIRST;
 	if (remote_state(w) != SLAB_LISTED)
@@ -141,8 +136,7 @@ uint64_t slab_set_listed(struct slab *s)
 
 	do {
 		to = remote_turn(w, SLAB_LISTED, slab_used(s));
-	} while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, to, memory_order_acq_rel,
-							memory_order_relaxed));
+	} while (!word_change(&s->remote, &w, to));
 	slab_write(s->listed, (uint16_t)remote_count(to));
 	return to;
 }
@@ -151,8 +145,7 @@ void slab_set_owned(struct slab *s)
 {
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
 
-	while (!atomic_compare_exchange_weak_explicit(&s->remote, &w, remote_turn(w, SLAB_OWNED, 0),
-						      memory_order_acq_rel, memory_order_relaxed))
+	while (!word_change(&s->remote, &w, remote_turn(w, SLAB_OWNED, 0)))
 		;
 	/* Each push meanwhile took one off the node's count (release.c). */
 	if (remote_state(w) == SLAB_LISTED)

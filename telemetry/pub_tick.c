@@ -46,7 +46,8 @@ void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth)
 	do {
 		stored = value;
 		ring_store(to, stored);
-		cmm_smp_mb();
+		if (!alone())
+			cmm_smp_mb();
 		value = atomic_load_explicit(truth, memory_order_relaxed);
 	} while (unlikely(value != stored));
 }
@@ -61,7 +62,8 @@ void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum coun
 		y = atomic_load_explicit(&truth[b], memory_order_relaxed);
 		ring_store(&row[a], x);
 		ring_store(&row[b], y);
-		cmm_smp_mb();
+		if (!alone())
+			cmm_smp_mb();
 	} while (unlikely(atomic_load_explicit(&truth[a], memory_order_relaxed) != x ||
 			  atomic_load_explicit(&truth[b], memory_order_relaxed) != y));
 }
@@ -77,7 +79,8 @@ void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t c
 			stored[c] = atomic_load_explicit(&truth[c], memory_order_relaxed);
 			ring_store(&to[c], stored[c]);
 		}
-		cmm_smp_mb();
+		if (!alone())
+			cmm_smp_mb();
 		for (uint32_t left = changed; left; left &= left - 1) {
 			unsigned c = (unsigned)__builtin_ctz(left);
 

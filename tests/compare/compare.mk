@@ -12,7 +12,7 @@ $(TC)/test_compare_%: tests/compare/test_compare_%.c $(TT_OBJ)
 
 # With the real writer of telemetry files, over an allocator that is a fake.
 TC_COUNTERS := tools/compare_counters.c $(wildcard telemetry/pub_*.c) allocator/os.c allocator/tunables.c \
-	allocator/slab.c allocator/link.c \
+	allocator/slab.c allocator/link.c allocator/alone.c \
 	tests/telemetry/fake.c $(READER_SRC) tools/machine.c tools/text.c
 $(TC)/test_compare_counters: tests/compare/test_compare_counters.c $(TC_COUNTERS) \
 		tools/compare_counters.h tools/compare_metrics.h

@@ -6,6 +6,8 @@
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,12 +185,59 @@ static void plugin_loop(void)
 		fail("300 loops cost %zu KiB", anon_kib() - before);
 }
 
+enum { HANDS = 64, TURNS = 300000 };
+static _Atomic(void *) hand[HANDS];
+static atomic_bool begun;
+
+/* Blocks change hands at random. */
+static void *pass_on(void *seed_at)
+{
+	uint64_t seed = (uintptr_t)seed_at;
+
+	for (int i = 0; i < TURNS; i++) {
+		size_t size = 32 + random_next(&seed) % 700;
+		void *block = malloc(size);
+
+		CHECK(block);
+		block_fill(block, 32);
+		block = atomic_exchange(&hand[random_next(&seed) % HANDS], block);
+		CHECK(!block || block_holds(block, 32));
+		free(block);
+		atomic_store(&begun, true);
+	}
+	return NULL;
+}
+
+/* Threads made by the libc of another namespace: this one does not know that there are any. */
+static void another_libcs_threads(void)
+{
+	void *libc = dlmopen(LM_ID_NEWLM, "libc.so.6", RTLD_NOW);
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int (*join)(pthread_t, void **);
+	pthread_t threads[3];
+
+	if (!libc)
+		skip("dlmopen: %s", dlerror());
+	*(void **)&create = dlsym(libc, "pthread_create");
+	*(void **)&join = dlsym(libc, "pthread_join");
+	CHECK(create && join);
+	free(malloc(1));
+	for (uintptr_t k = 0; k < 3; k++)
+		CHECK_EQ(create(&threads[k], NULL, pass_on, (void *)(k + 1)), 0);
+	while (!atomic_load(&begun))
+		sched_yield();
+	pass_on((void *)7);
+	for (int k = 0; k < 3; k++)
+		join(threads[k], NULL);
+}
+
 const struct test tests[] = {
     {.name = "deepbind", .run = deepbind},
     {.name = "deepbind_keep", .run = deepbind_keep, .env = {"NUMASLAB_DEEPBIND=keep"}},
     {.name = "runpath", .run = runpath},
     {.name = "namespaces", .run = namespaces},
     {.name = "dlopen_is_dlopen", .run = dlopen_is_dlopen},
+    {.name = "another_libcs_threads", .run = another_libcs_threads, .timeout = 60},
     {.name = "plugin_loop", .run = plugin_loop, .timeout = 60},
     {.name = NULL},
 };

@@ -144,7 +144,7 @@ static void strict_release(void)
 {
 	long left = -1;
 
-	for (int i = 0; i < 5 && (left < 0 || left > 300 * 1024); i++)
+	for (int i = 0; i < 20 && (left < 0 || left > 300 * 1024); i++)
 		left = committed_after_free();
 	if (left < 0 || left > 300 * 1024)
 		fail("%ld of %d KiB stay committed after free", left, 1024 * 1024);

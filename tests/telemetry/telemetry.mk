@@ -1,7 +1,7 @@
 # The telemetry: its format, its ring, its files, the reader, stat and top.
 TM        := $(BUILD)/tests/telemetry
 TM_WRITER := $(wildcard telemetry/pub_*.c) allocator/os.c allocator/tunables.c \
-	allocator/slab.c allocator/link.c tests/telemetry/fake.c
+	allocator/slab.c allocator/link.c allocator/alone.c tests/telemetry/fake.c
 TM_READER := $(READER_SRC) tools/machine.c tools/text.c
 TM_HEADERS := $(wildcard telemetry/*.h tools/reader*.h tests/telemetry/*.h allocator/*.h)
 

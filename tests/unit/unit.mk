@@ -33,7 +33,7 @@ $(UT)/obj/%.o: tests/unit/%.c tests/unit/unit.mk
 $(UT)/test_sizeclass $(UT)/test_layout: $(UT)/%: $(UT)/obj/%.o
 $(UT)/test_link: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/link.o
 $(UT)/test_tunables: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/tunables.o
-$(UT)/test_slab $(UT)/test_slab_steps: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/slab.o $(UT)/lib/allocator/link.o
+$(UT)/test_slab $(UT)/test_slab_steps: $(UT)/%: $(UT)/obj/%.o $(UT)/lib/allocator/slab.o $(UT)/lib/allocator/link.o $(UT)/lib/allocator/alone.o
 $(UT_MACHINE:%=$(UT)/%): $(UT)/%: $(UT)/obj/%.o $(UT_FAKE)
 $(UT_CMOCKA):
 	$(CC) $(UT_FLAGS) -o $@ $^ -lcmocka -ldl
