@@ -9,36 +9,36 @@
 #include "tools/cmd.h"
 #include "tools/cmd_top.h"
 #include "tools/commands.h"
+#include "tools/hints_session.h"
 
 static const struct option options[] = {
-    {"batch", no_argument, NULL, 'b'},
-    {"iterations", required_argument, NULL, 'n'},
-    {"delay", required_argument, NULL, 'd'},
-    {"pid", required_argument, NULL, 'p'},
-    {"json", no_argument, NULL, 'j'},
-    {"csv", no_argument, NULL, 'c'},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
+    {"batch", no_argument, NULL, 'b'},	     {"iterations", required_argument, NULL, 'n'},
+    {"delay", required_argument, NULL, 'd'}, {"pid", required_argument, NULL, 'p'},
+    {"json", no_argument, NULL, 'j'},	     {"csv", no_argument, NULL, 'c'},
+    {"tier", required_argument, NULL, 't'},  {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},     {NULL, 0, NULL, 0},
 };
 
 static void print_help(void)
 {
-	fputs("Usage: numaslab top [-d SECONDS] [-p PID[,PID...]]\n"
-	      "       numaslab top -b [-n TICKS] [-d SECONDS] [-p PID[,PID...]] [--json|--csv]\n"
-	      "Watches the processes under libnumaslab.so: what they hold on each node, and from\n"
-	      "where their memory comes.  h shows the keys.\n\n"
-	      "  -b, --batch             lines of text; by itself where output is no terminal\n"
-	      "  -n, --iterations TICKS  end after so many\n"
-	      "  -d, --delay SECONDS     between two ticks (default 1, at least 0.1)\n"
-	      "  -p, --pid PID[,PID...]  these processes only\n"
-	      "      --json              one JSON object for each tick, numaslab-format(5)\n"
-	      "      --csv               one line for each process and node\n"
-	      "      --help              show this text\n"
-	      "      --version           show the version\n\n"
-	      "Exit status: 0 done, 2 wrong usage, 3 (-b) no process publishes, 4 not permitted,\n"
-	      "5 format version not understood.\n",
-	      stdout);
+	fputs(
+	    "Usage: numaslab top [-d SECONDS] [-p PID[,PID...]] [--tier TIER]\n"
+	    "       numaslab top -b [-n TICKS] [-d SECONDS] [-p PID[,PID...]] [--json|--csv]\n"
+	    "Watches the processes under libnumaslab.so: what they hold on each node, and from\n"
+	    "where their memory comes.  h shows the keys.\n\n"
+	    "  -b, --batch             lines of text; by itself where output is no terminal\n"
+	    "  -n, --iterations TICKS  end after so many\n"
+	    "  -d, --delay SECONDS     between two ticks (default 1, at least 0.1)\n"
+	    "  -p, --pid PID[,PID...]  these processes only\n"
+	    "      --tier TIER         on the screen: how hint faults are seen, as numaslab hints\n"
+	    "                          takes it; or none\n"
+	    "      --json              one JSON object for each tick, numaslab-format(5)\n"
+	    "      --csv               one line for each process and node\n"
+	    "      --help              show this text\n"
+	    "      --version           show the version\n\n"
+	    "Exit status: 0 done, 2 wrong usage, 3 (-b) no process publishes, 4 not permitted,\n"
+	    "5 format version not understood.\n",
+	    stdout);
 }
 
 static bool parse_delay(const char *text, double *out)
@@ -99,6 +99,17 @@ static int set_form(struct top_options *o, enum top_form form)
 	return -1;
 }
 
+static int set_tier(struct top_options *o, const char *name)
+{
+	o->no_hints = strcmp(name, "none") == 0;
+	for (o->tier = HINTS_TIERS; o->tier-- > 0;)
+		if (strcmp(name, hints_tier_name(o->tier)) == 0)
+			return -1;
+	return o->no_hints
+		   ? -1
+		   : bad_value("--tier", name, "fentry, kprobe, tracepoint, perf, proc or none");
+}
+
 /* -1: go on; else the exit status. */
 static int take(int got, char **argv, struct top_options *o)
 {
@@ -121,6 +132,8 @@ static int take(int got, char **argv, struct top_options *o)
 		if (!parse_pids(optarg, o))
 			return bad_value("-p", optarg, "process numbers with commas between");
 		return -1;
+	case 't':
+		return set_tier(o, optarg);
 	case 'h':
 		print_help();
 		return STATUS_DONE;
@@ -133,7 +146,7 @@ static int take(int got, char **argv, struct top_options *o)
 
 int cmd_top(int argc, char **argv)
 {
-	struct top_options o = {.delay = 1};
+	struct top_options o = {.delay = 1, .tier = -1};
 	int got, status = -1;
 
 	opterr = 0;

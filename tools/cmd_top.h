@@ -14,6 +14,8 @@ struct top_options {
 	long ticks;   /* 0: until it is stopped */
 	int *pids;    /* NULL: all */
 	size_t pid_count;
+	int tier;      /* of hint faults, enum hints_tier; -1: the best that there is */
+	bool no_hints; /* they are not looked at */
 };
 
 /* Each returns the exit status. */

@@ -131,7 +131,9 @@ struct hints_residency {
 };
 
 struct hints_process {
-	int pid;	/* as we see it */
+	int pid;     /* as we see it */
+	int own_pid; /* as it sees itself, in pid_namespace; 0: it does not publish */
+	uint64_t pid_namespace;
 	unsigned image; /* from 1: exec makes the next, an entry of its own */
 	char comm[64];
 	enum hints_state state;
@@ -251,6 +253,9 @@ double hints_local_share(const struct hints_counts *n);
 #include <stdio.h>
 
 void hints_text(FILE *out, const struct hints *h);
+/* Its parts: what is said of the session, and of one process (begins with an empty line). */
+void hints_text_session(FILE *out, const struct hints *h);
+void hints_text_process(FILE *out, const struct hints *h, const struct hints_process *p);
 /* What the last poll added, in a line. */
 void hints_line(FILE *out, const struct hints *h);
 void hints_json(FILE *out, const struct hints *h);

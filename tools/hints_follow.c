@@ -284,6 +284,8 @@ static void describe(const struct followed *item, struct hints_process *p, bool 
 	if (!item->reader)
 		return;
 	p->placement = reader_info(item->reader)->placement;
+	p->own_pid = reader_info(item->reader)->pid;
+	p->pid_namespace = reader_info(item->reader)->pid_namespace;
 	if (item->state != HINTS_LIVE || ended)
 		return;
 	p->heap_bytes = heap_bytes(item->reader);

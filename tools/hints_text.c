@@ -75,7 +75,7 @@ static void put_machine_counts(FILE *out, const struct hints *h)
 		(unsigned long long)h->migrated.low);
 }
 
-static void put_session(FILE *out, const struct hints *h)
+void hints_text_session(FILE *out, const struct hints *h)
 {
 	char b[6][TEXT_NUMBER];
 
@@ -291,7 +291,7 @@ static void put_title(FILE *out, const struct hints_process *p)
 		fprintf(out, "placement %s\n", p->placement);
 }
 
-static void put_process(FILE *out, const struct hints *h, const struct hints_process *p)
+void hints_text_process(FILE *out, const struct hints *h, const struct hints_process *p)
 {
 	char advice[HINTS_ADVICE_SIZE];
 
@@ -317,7 +317,7 @@ void hints_text(FILE *out, const struct hints *h)
 {
 	size_t shown = 0, left = 0;
 
-	put_session(out, h);
+	hints_text_session(out, h);
 	for (size_t i = 0; i < h->process_count; i++) {
 		const struct hints_process *p = &h->process[i];
 
@@ -327,7 +327,7 @@ void hints_text(FILE *out, const struct hints *h)
 			left++;
 			continue;
 		}
-		put_process(out, h, p);
+		hints_text_process(out, h, p);
 		shown++;
 	}
 	if (left)

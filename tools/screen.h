@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside the screen of top: screen_main.c has the state and the keys, screen_draw.c draws, the map
- * of slabs screen_map.c. */
+ * of slabs screen_map.c, hint faults screen_hints.c. */
 #ifndef NUMASLAB_SCREEN_H
 #define NUMASLAB_SCREEN_H
 
 #include "tools/map_picture.h"
+#include "tools/reader_text.h"
 #include "tools/screen_model.h"
 #include "tools/screen_rows.h"
 
-enum view { VIEW_PROCESSES, VIEW_NODES, VIEW_CLASSES, VIEW_MAP, VIEW_COUNT };
+enum view { VIEW_PROCESSES, VIEW_NODES, VIEW_CLASSES, VIEW_MAP, VIEW_HINTS, VIEW_COUNT };
 
 enum column {
 	COL_PID,
@@ -28,6 +29,8 @@ enum column {
 	COL_REMOTE_OUT,
 	COL_MISPLACED,
 	COL_LARGE,
+	COL_HINTS,
+	COL_HINTS_REMOTE,
 	COL_OBJECTS,
 	COL_COMMAND,
 	COL_COUNT
@@ -43,6 +46,10 @@ struct screen {
 	enum view map_from;
 	uint32_t map_size; /* of the class chosen; PICTURE_ALL: none was */
 	bool map_all_sizes, map_all_nodes;
+	/* Of VIEW_HINTS. */
+	enum view hints_from;
+	size_t hints_lines; /* that there were when it was drawn */
+	bool no_hints;
 	bool reverse;
 	bool totals; /* counts since the start instead of rates */
 	bool paused, dead, help, ascii, colours;
@@ -57,6 +64,7 @@ struct screen {
 	bool help_scrolls;	    /* as drawn last: not all of it fits */
 	size_t help_top;	    /* first line of the help that is shown */
 	uint64_t drawn;		    /* serial of the model in them */
+	const struct feed *feed;    /* of that model; while it is drawn */
 };
 
 enum colour { PLAIN, GOOD, WARN, BAD, DIM, HEAD, CURSOR };
@@ -98,11 +106,18 @@ int draw_notes(const struct screen *s, const struct model *m, int y);
 /* Lines of the help, as far as they go, from s->help_top on, which is kept within them. */
 void draw_help(struct screen *s);
 
+/* Hint faults: the text about s->pid from line y on; a line of what is seen; the cells. */
+void draw_hints(struct screen *s, int y);
+void draw_hints_line(const struct screen *s, int y);
+enum colour hints_cell(const struct screen *s, const struct row *r, enum column c,
+		       char text[TEXT_NUMBER]);
+double hints_value(const struct screen *s, const struct row *r, enum column c);
+
 /* Draws everything from the model (NULL: none yet). */
 void draw_all(struct screen *s, const struct model *m);
 
-/* Whether the view has the column, and its name. */
-bool column_is_in(enum column c, enum view v);
+/* Whether the view shown has the column; its name. */
+bool column_is_in(const struct screen *s, enum column c);
 const char *column_title(enum column c);
 
 /* The rows of the view: made, filtered, sorted; the cursor kept where it was. */

@@ -31,13 +31,17 @@ static const struct {
     [COL_REMOTE_OUT] = {"R.OUT", P | N},
     [COL_MISPLACED] = {"MISPL", P | N | C},
     [COL_LARGE] = {"LARGE", P},
+    [COL_HINTS] = {"HINTS", P},
+    [COL_HINTS_REMOTE] = {"H.REM", P},
     [COL_OBJECTS] = {"OBJECTS", C},
     [COL_COMMAND] = {"COMMAND", P},
 };
 
-bool column_is_in(enum column c, enum view v)
+bool column_is_in(const struct screen *s, enum column c)
 {
-	return columns[c].views & 1u << v;
+	if (s->no_hints && (c == COL_HINTS || c == COL_HINTS_REMOTE))
+		return false;
+	return columns[c].views & 1u << s->view;
 }
 
 const char *column_title(enum column c)
@@ -74,6 +78,9 @@ static double key_of(const struct row *r, enum column c)
 		return (double)r->large_bytes;
 	case COL_OBJECTS:
 		return (double)n[COUNT_used];
+	case COL_HINTS:
+	case COL_HINTS_REMOTE:
+		return hints_value(sorting, r, c);
 	case COL_OWN ... COL_REMOTE_OUT:
 		return sorting->totals ? (double)n[rate_counter[c - COL_OWN]]
 				       : r->rate[c - COL_OWN];
@@ -141,6 +148,7 @@ void rows_for_view(struct screen *s, const struct model *m)
 	const struct process *p = m && s->view != VIEW_PROCESSES ? find_process(m, s->id) : NULL;
 
 	s->rows.count = 0;
+	s->feed = m ? m->feed : NULL;
 	if (m && s->view == VIEW_PROCESSES)
 		rows_processes(&s->rows, &m->set);
 	else if (p && s->view != VIEW_CLASSES)
@@ -148,6 +156,11 @@ void rows_for_view(struct screen *s, const struct model *m)
 	else if (p)
 		rows_classes(&s->rows, p, s->node);
 	filter_rows(s);
+	for (size_t i = 0; i < s->rows.count; i++) {
+		const struct reader_info *info = s->rows.row[i].process->info;
+
+		s->rows.row[i].hints = feed_find(s->feed, info->pid, info->pid_namespace);
+	}
 	sorting = s;
 	if (s->rows.count)
 		qsort(s->rows.row, s->rows.count, sizeof *s->rows.row, compare);

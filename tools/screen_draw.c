@@ -7,7 +7,6 @@
 
 #include <ncursesw/curses.h>
 
-#include "tools/reader_text.h"
 #include "tools/screen.h"
 
 #define BAR_WIDTH 24
@@ -96,6 +95,9 @@ static enum colour cell(const struct screen *s, const struct row *r, enum column
 	case COL_OBJECTS:
 		text_count(text, (double)n[COUNT_used]);
 		return PLAIN;
+	case COL_HINTS:
+	case COL_HINTS_REMOTE:
+		return hints_cell(s, r, c, text);
 	case COL_OWN ... COL_REMOTE_OUT: {
 		double value =
 		    s->totals ? (double)n[rate_counter[c - COL_OWN]] : r->rate[c - COL_OWN];
@@ -117,14 +119,15 @@ static enum colour cell(const struct screen *s, const struct row *r, enum column
 static unsigned long fitting(const struct screen *s)
 {
 	static const enum column expendable[] = {
-	    COL_REMOTE_OUT, COL_NODE_PARTIAL, COL_PARTIAL,   COL_ANY_NEW,  COL_OWN,
-	    COL_SLABS,	    COL_ANY_PARTIAL,  COL_REMOTE_IN, COL_NODE_NEW, COL_OBJECTS,
-	    COL_LARGE,	    COL_FRAG,	      COL_MISPLACED, COL_USED};
+	    COL_REMOTE_OUT, COL_HINTS_REMOTE, COL_NODE_PARTIAL, COL_PARTIAL,
+	    COL_ANY_NEW,    COL_OWN,	      COL_SLABS,	COL_ANY_PARTIAL,
+	    COL_REMOTE_IN,  COL_NODE_NEW,     COL_OBJECTS,	COL_LARGE,
+	    COL_HINTS,	    COL_FRAG,	      COL_MISPLACED,	COL_USED};
 	unsigned long set = 0;
 	int width = s->view == VIEW_PROCESSES ? 12 : 0;
 
 	for (enum column c = 0; c < COL_COMMAND; c++)
-		if (column_is_in(c, s->view)) {
+		if (column_is_in(s, c)) {
 			set |= 1ul << c;
 			width += width_of(c);
 		}
@@ -260,10 +263,14 @@ void draw_all(struct screen *s, const struct model *m)
 	}
 	rows_for_view(s, m);
 	draw_title(s, m);
-	if (s->view != VIEW_PROCESSES)
+	if (s->view == VIEW_PROCESSES)
+		draw_hints_line(s, 1);
+	else if (s->view != VIEW_HINTS)
 		y = draw_process(s, m);
 	if (s->view == VIEW_MAP)
 		draw_slab_map(s, m, y);
+	else if (s->view == VIEW_HINTS)
+		draw_hints(s, 1);
 	else if (m)
 		draw_table(s, m, y);
 	draw_foot(s);

@@ -156,14 +156,15 @@ int draw_process(const struct screen *s, const struct model *m)
 
 void draw_foot(const struct screen *s)
 {
-	bool map = s->view == VIEW_MAP;
+	bool map = s->view == VIEW_MAP, hints = s->view == VIEW_HINTS;
+	bool table = !map && !hints && !s->help;
 	char line[128];
 	struct part part[] = {
 	    {"F1 Help", 1},
-	    {s->help && s->help_scrolls ? "Up Down Scroll" : "", 2},
+	    {(s->help && s->help_scrolls) || hints ? "Up Down Scroll" : "", 2},
 	    {s->view == VIEW_PROCESSES && !s->help ? "F4 Filter" : "", 5},
-	    {map || s->help ? "" : "F6 Sort", 4},
-	    {map || s->help	       ? ""
+	    {!table ? "" : "F6 Sort", 4},
+	    {!table		       ? ""
 	     : s->view == VIEW_CLASSES ? "Enter Map"
 				       : "Enter In",
 	     2},
@@ -176,8 +177,9 @@ void draw_foot(const struct screen *s)
 				 : "n All nodes",
 	     3},
 	    {"Esc Back", 1},
-	    {map || s->help ? "" : "m Map", 3},
-	    {map || s->help ? "" : "t Totals", 7},
+	    {!table ? "" : "m Map", 3},
+	    {!table || s->no_hints ? "" : "i Hints", 3},
+	    {!table ? "" : "t Totals", 7},
 	    {s->help ? "" : "Z Pause", 6},
 	    {COLS < 12 ? "q" : "F10 Quit", 0},
 	};

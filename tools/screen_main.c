@@ -21,11 +21,11 @@ static void sort_by(struct screen *s, int step)
 {
 	enum column *c = &s->sort[s->view];
 
-	if (s->view == VIEW_MAP)
+	if (s->view >= VIEW_MAP)
 		return;
 	do
 		*c = (enum column)(((int)*c + step + COL_COUNT) % COL_COUNT);
-	while (!column_is_in(*c, s->view));
+	while (!column_is_in(s, *c));
 }
 
 /* The row under the cursor, as it was drawn last. */
@@ -38,7 +38,7 @@ static void take_process(struct screen *s)
 /* size: of the class to begin with, or PICTURE_ALL. */
 static void show_map(struct screen *s, uint32_t size)
 {
-	if (s->rows.count == 0 || s->view == VIEW_MAP)
+	if (s->rows.count == 0 || s->view >= VIEW_MAP)
 		return;
 	if (s->view == VIEW_PROCESSES) {
 		take_process(s);
@@ -53,9 +53,25 @@ static void show_map(struct screen *s, uint32_t size)
 	model_set_map(s->id);
 }
 
+/* Of the process; where there is none, what is said of all. */
+static void show_hints(struct screen *s)
+{
+	if (s->no_hints || s->view == VIEW_HINTS)
+		return;
+	if (s->view == VIEW_PROCESSES) {
+		take_process(s);
+		if (s->rows.count == 0)
+			s->pid = FEED_ALL;
+	}
+	s->hints_from = s->view;
+	s->view = VIEW_HINTS;
+	s->top = 0;
+	feed_want(s->pid);
+}
+
 static void go_in(struct screen *s)
 {
-	if (s->rows.count == 0 || s->view == VIEW_MAP)
+	if (s->rows.count == 0 || s->view >= VIEW_MAP)
 		return;
 	if (s->view == VIEW_CLASSES) {
 		show_map(s, (uint32_t)s->cursor_id);
@@ -79,6 +95,13 @@ static void go_back(struct screen *s)
 		*s->filter = 0;
 		return;
 	}
+	if (s->view == VIEW_HINTS) {
+		s->view = s->hints_from;
+		s->cursor_id = s->view == VIEW_PROCESSES ? (int64_t)s->id : -2;
+		s->top = 0;
+		feed_want(FEED_NOBODY);
+		return;
+	}
 	if (s->view == VIEW_MAP) {
 		s->view = s->map_from;
 		s->cursor_id = s->view == VIEW_PROCESSES ? (int64_t)s->id
@@ -97,10 +120,10 @@ static void go_back(struct screen *s)
 
 static void move_cursor(struct screen *s, long by)
 {
-	long from = s->view == VIEW_MAP ? (long)s->top : (long)s->cursor;
-	long to = from + by, last = (long)s->rows.count - 1;
+	long from = s->view >= VIEW_MAP ? (long)s->top : (long)s->cursor, to = from + by;
+	long last = (long)(s->view == VIEW_HINTS ? s->hints_lines : s->rows.count) - 1;
 
-	if (s->view == VIEW_MAP) { /* by nodes */
+	if (s->view >= VIEW_MAP) { /* by nodes, by lines */
 		s->top = (size_t)(to < 0 ? 0 : to > last ? (last < 0 ? 0 : last) : to);
 		return;
 	}
@@ -225,6 +248,9 @@ static bool take_key(struct screen *s, int key)
 	case '\\':
 		s->typing = s->view == VIEW_PROCESSES;
 		break;
+	case 'i':
+		show_hints(s);
+		break;
 	case 'm':
 		show_map(s, PICTURE_ALL);
 		break;
@@ -301,7 +327,8 @@ int top_screen(const struct top_options *o)
 	struct screen s = {.node = -1,
 			   .cursor_id = -2,
 			   .delay = o->delay,
-			   .sort = {COL_HELD, COL_NODE, COL_HELD, COL_NODE}};
+			   .no_hints = o->no_hints,
+			   .sort = {COL_HELD, COL_NODE, COL_HELD, COL_NODE, COL_NODE}};
 
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");

@@ -54,6 +54,7 @@ static void model_free(struct model *m)
 	}
 	free(m->set.process);
 	reader_map_free(&m->map);
+	feed_put(m->feed);
 	free(m);
 }
 
@@ -222,6 +223,7 @@ static void *collect(void *arg)
 		struct model *m = model_copy(&set);
 		if (m) {
 			m->serial = ++serial;
+			m->feed = feed_get();
 			if (want_spark)
 				take_spark(&m->spark, &set, want_spark);
 			if (want_map)
@@ -236,6 +238,19 @@ static void *collect(void *arg)
 	pthread_mutex_unlock(&lock);
 	process_set_free(&set);
 	return NULL;
+}
+
+static void set_and_wake(void)
+{
+	pthread_cond_signal(&wake);
+	pthread_mutex_unlock(&lock);
+}
+
+/* From the feed's thread. */
+static void look_now(void)
+{
+	pthread_mutex_lock(&lock);
+	set_and_wake();
 }
 
 bool model_start(const struct top_options *o)
@@ -257,11 +272,14 @@ bool model_start(const struct top_options *o)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	bool good = pthread_create(&thread, NULL, collect, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (good && !o->no_hints) /* top works without */
+		feed_start(o, look_now);
 	return good;
 }
 
 void model_stop(void)
 {
+	feed_stop();
 	pthread_mutex_lock(&lock);
 	stopping = true;
 	pthread_cond_signal(&wake);
@@ -294,12 +312,6 @@ void model_unlock(void)
 	rcu_read_unlock();
 }
 
-static void set_and_wake(void)
-{
-	pthread_cond_signal(&wake);
-	pthread_mutex_unlock(&lock);
-}
-
 void model_set_dead(bool want)
 {
 	pthread_mutex_lock(&lock);
@@ -326,4 +338,5 @@ void model_set_delay(double seconds)
 	pthread_mutex_lock(&lock);
 	delay = seconds;
 	set_and_wake();
+	feed_set_delay(seconds);
 }

@@ -9,6 +9,7 @@
 
 #include "tools/cmd_top.h"
 #include "tools/reader_set.h"
+#include "tools/screen_feed.h"
 
 #define SPARK_POINTS 240
 #define MODEL_NOTES  6
@@ -28,6 +29,7 @@ struct model {
 	char note[MODEL_NOTES][READER_WHY_SIZE + 512];
 	uint64_t map_id; /* whose .map is; 0: nobody's */
 	struct reader_map map;
+	struct feed *feed; /* hint faults; NULL: none yet, or not wanted */
 };
 
 /* Starts the collector; false: no thread, no memory. */

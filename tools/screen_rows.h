@@ -18,6 +18,8 @@ enum rate {
 
 extern const enum counter rate_counter[RATE_COUNT];
 
+struct feed_row;
+
 /* A line about a process, a node of it, or a class of a node. */
 struct row {
 	const struct process *process;
@@ -26,7 +28,8 @@ struct row {
 	uint32_t size; /* of the class; 0: not about one */
 	uint64_t large_count, large_bytes;
 	struct reader_counts counts;
-	double rate[RATE_COUNT]; /* per second */
+	double rate[RATE_COUNT];      /* per second */
+	const struct feed_row *hints; /* the screen's; NULL: not known */
 };
 
 struct rows {

@@ -3,7 +3,7 @@ TH := $(BUILD)/tests/hints
 TH_MODEL := tools/hints_model.c tools/hints_ask.c tools/hints_advice.c tools/hints_table.c
 
 TEST_BINS += $(TH)/test_model $(TH)/test_address $(TH)/sweeper
-SUITES    += $(TH)/test_model $(TH)/test_address tests/hints/test_hints.py
+SUITES    += $(TH)/test_model $(TH)/test_address tests/hints/test_hints.py tests/hints/test_top.py
 
 $(TH)/test_model: tests/hints/test_model.c $(TH_MODEL) tools/hints.h tools/hints_table.h
 	@mkdir -p $(@D)

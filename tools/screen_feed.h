@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Hint faults for the screen of top: a session as `numaslab hints` has one, on a thread of its own,
+ * begun when NUMA balancing is on and if it is permitted.  Each look makes a view, which never
+ * changes afterwards; whoever has got one gives it back.
+ */
+#ifndef NUMASLAB_SCREEN_FEED_H
+#define NUMASLAB_SCREEN_FEED_H
+
+#include "tools/cmd_top.h"
+#include "tools/hints.h"
+
+#define FEED_NOBODY (-1)
+#define FEED_ALL    0 /* of no process: what is said of the session */
+
+enum feed_state {
+	FEED_BEGINS,
+	FEED_OFF,    /* balancing is off: nothing to see, nothing is attached */
+	FEED_DENIED, /* not permitted */
+	FEED_UNABLE, /* this machine, or this build, cannot */
+	FEED_LIVE
+};
+
+/* The heap of a process that publishes. */
+struct feed_row {
+	int pid; /* its own number, and the namespace of that */
+	uint64_t pid_namespace;
+	bool masked; /* its policy hides the heap from balancing */
+	uint64_t faults, remote;
+	double fault_rate, remote_rate; /* per second, since the view before */
+};
+
+struct feed {
+	enum feed_state state;
+	bool by_process; /* else the tier does not know whose faults they are */
+	char line[512];	 /* what is seen, or why nothing is */
+	size_t count;
+	struct feed_row *row;
+	int text_pid; /* whose text; FEED_NOBODY: there is none */
+	char *text;   /* lines, as numaslab hints prints them */
+	/* private */
+	int users;
+	uint64_t time_ms;
+};
+
+/* o->tier: of the session.  fresh() is called, by the feed's thread, when something is there that
+ * was waited for.  False: no thread. */
+bool feed_start(const struct top_options *o, void (*fresh)(void));
+/* Ends the session: nothing stays attached. */
+void feed_stop(void);
+
+/* The newest view, NULL before the first; to be given back. */
+struct feed *feed_get(void);
+void feed_put(struct feed *f);
+
+/* Of which process the text shall be; and how long a look takes. */
+void feed_want(int pid);
+void feed_set_delay(double seconds);
+
+const struct feed_row *feed_find(const struct feed *f, int pid, uint64_t pid_namespace);
+
+#endif
