@@ -49,7 +49,7 @@ class Screen:
 
 def cell(sweeper, word):
     """The two columns of a process, before its name."""
-    return rf"^ +{sweeper.pid} .* {word} +\S+ sweeper"
+    return rf"^ +{sweeper.pid} .* {word}( +\S+)? sweeper"
 
 
 def off(directory):
