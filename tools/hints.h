@@ -132,8 +132,7 @@ struct hints_residency {
 
 struct hints_process {
 	int pid;     /* as we see it */
-	int own_pid; /* as it sees itself, in pid_namespace; 0: it does not publish */
-	uint64_t pid_namespace;
+	uint64_t id; /* of its telemetry file, as reader_id() says; 0: it does not publish */
 	unsigned image; /* from 1: exec makes the next, an entry of its own */
 	char comm[64];
 	enum hints_state state;

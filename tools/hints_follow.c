@@ -284,8 +284,7 @@ static void describe(const struct followed *item, struct hints_process *p, bool 
 	if (!item->reader)
 		return;
 	p->placement = reader_info(item->reader)->placement;
-	p->own_pid = reader_info(item->reader)->pid;
-	p->pid_namespace = reader_info(item->reader)->pid_namespace;
+	p->id = reader_id(reader_info(item->reader));
 	if (item->state != HINTS_LIVE || ended)
 		return;
 	p->heap_bytes = heap_bytes(item->reader);

@@ -319,6 +319,13 @@ const struct reader_info *reader_info(const struct reader *r)
 	return &r->info;
 }
 
+uint64_t reader_id(const struct reader_info *info)
+{
+	uint64_t id = info->device * 0x9e3779b97f4a7c15 + info->inode;
+
+	return id ? id : 1;
+}
+
 bool reader_is_live(const struct reader *r)
 {
 	struct flock l = {

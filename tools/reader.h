@@ -87,6 +87,9 @@ void reader_close(struct reader *r);
 
 const struct reader_info *reader_info(const struct reader *r);
 
+/* Of the file: the same however and whenever it is opened, no other's; never 0. */
+uint64_t reader_id(const struct reader_info *info);
+
 /* Whether the process still maps the file: told by its lock, not by its pid. */
 bool reader_is_live(const struct reader *r);
 

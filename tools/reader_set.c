@@ -63,14 +63,6 @@ static bool is_known(const struct process_set *set, const struct reader_info *in
 	return false;
 }
 
-/* A file seen again, later or by another set, has the same. */
-static uint64_t id_of(const struct reader_info *info)
-{
-	uint64_t id = info->device * 0x9e3779b97f4a7c15 + info->inode;
-
-	return id ? id : 1;
-}
-
 static bool add_file(struct process_set *set, const char *path, const int *pids, size_t pid_count,
 		     uint64_t our_namespace)
 {
@@ -102,7 +94,7 @@ static bool add_file(struct process_set *set, const char *path, const int *pids,
 		return false;
 	}
 	set->process[set->count++] =
-	    (struct process){.id = id_of(info),
+	    (struct process){.id = reader_id(info),
 			     .path = copy,
 			     .reader = reader,
 			     .info = info,

@@ -156,11 +156,8 @@ void rows_for_view(struct screen *s, const struct model *m)
 	else if (p)
 		rows_classes(&s->rows, p, s->node);
 	filter_rows(s);
-	for (size_t i = 0; i < s->rows.count; i++) {
-		const struct reader_info *info = s->rows.row[i].process->info;
-
-		s->rows.row[i].hints = feed_find(s->feed, info->pid, info->pid_namespace);
-	}
+	for (size_t i = 0; i < s->rows.count; i++)
+		s->rows.row[i].hints = feed_find(s->feed, s->rows.row[i].process->id);
 	sorting = s;
 	if (s->rows.count)
 		qsort(s->rows.row, s->rows.count, sizeof *s->rows.row, compare);

@@ -24,7 +24,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static struct feed *newest;
 static bool stopping, woken;
-static int wanted = FEED_NOBODY;
+static uint64_t wanted = FEED_NOBODY;
+static int wanted_pid;
 static double delay;
 
 static pthread_t thread;
@@ -58,10 +59,10 @@ void feed_put(struct feed *f)
 	free(f);
 }
 
-const struct feed_row *feed_find(const struct feed *f, int pid, uint64_t pid_namespace)
+const struct feed_row *feed_find(const struct feed *f, uint64_t id)
 {
 	for (size_t i = 0; f && i < f->count; i++)
-		if (f->row[i].pid == pid && f->row[i].pid_namespace == pid_namespace)
+		if (f->row[i].id == id)
 			return &f->row[i];
 	return NULL;
 }
@@ -71,7 +72,7 @@ static void publish(struct feed *f)
 {
 	pthread_mutex_lock(&lock);
 	struct feed *old = newest;
-	bool fresh = f && (!old || old->state != f->state || old->text_pid != f->text_pid);
+	bool fresh = f && (!old || old->state != f->state || old->text_id != f->text_id);
 	newest = f;
 	pthread_mutex_unlock(&lock);
 	feed_put(old);
@@ -87,9 +88,9 @@ static struct feed *feed_new(enum feed_state state)
 		return NULL;
 	f->users = 1;
 	f->state = state;
-	f->text_pid = FEED_NOBODY;
 	pthread_mutex_lock(&lock);
-	f->text_pid = wanted;
+	f->text_id = wanted;
+	f->text_pid = wanted_pid;
 	woken = false;
 	pthread_mutex_unlock(&lock);
 	return f;
@@ -116,7 +117,7 @@ static void publish_state(enum feed_state state, const char *why)
 
 static bool is_shown(const struct hints_process *p)
 {
-	return p->own_pid && p->state == HINTS_LIVE;
+	return p->id && p->state == HINTS_LIVE;
 }
 
 static bool take_rows(struct feed *f, const struct hints *h, const struct feed *before)
@@ -126,18 +127,15 @@ static bool take_rows(struct feed *f, const struct hints *h, const struct feed *
 	f->row = calloc(h->process_count + 1, sizeof *f->row);
 	for (size_t i = 0; f->row && i < h->process_count; i++) {
 		const struct hints_process *p = &h->process[i];
-		const struct feed_row *old = feed_find(before, p->own_pid, p->pid_namespace);
+		const struct feed_row *old = feed_find(before, p->id);
 		struct feed_row *row = &f->row[f->count];
 		struct hints_counts heap;
 
 		if (!is_shown(p))
 			continue;
 		hints_sum(h, p, HINTS_KINDS, HINTS_CLASS_NONE, HINTS_ANY, HINTS_ANY, &heap);
-		*row = (struct feed_row){.pid = p->own_pid,
-					 .pid_namespace = p->pid_namespace,
-					 .masked = p->masked,
-					 .faults = heap.faults,
-					 .remote = heap.remote};
+		*row = (struct feed_row){
+		    .id = p->id, .masked = p->masked, .faults = heap.faults, .remote = heap.remote};
 		/* Less than before: it executed another program. */
 		if (old && seconds < LOOK_MIN / 2) { /* too short to tell */
 			row->fault_rate = old->fault_rate;
@@ -151,29 +149,25 @@ static bool take_rows(struct feed *f, const struct hints *h, const struct feed *
 	return f->row != NULL;
 }
 
-static const struct hints_process *find_process(const struct hints *h, int pid)
+/* A process that ended is still told of. */
+static const struct hints_process *find_process(const struct hints *h, uint64_t id)
 {
-	const struct hints_process *found = NULL;
-
-	for (size_t i = 0; i < h->process_count; i++) {
-		const struct hints_process *p = &h->process[i];
-
-		if (p->own_pid == pid && (!found || p->image > found->image))
-			found = p;
-	}
-	return found;
+	for (size_t i = 0; id != FEED_ALL && i < h->process_count; i++)
+		if (h->process[i].id == id)
+			return &h->process[i];
+	return NULL;
 }
 
 static bool take_text(struct feed *f, const struct hints *h)
 {
-	const struct hints_process *p = f->text_pid > 0 ? find_process(h, f->text_pid) : NULL;
-	const struct feed_row *row = p ? feed_find(f, p->own_pid, p->pid_namespace) : NULL;
+	const struct hints_process *p = find_process(h, f->text_id);
+	const struct feed_row *row = p ? feed_find(f, p->id) : NULL;
 	char b[2][TEXT_NUMBER];
 	size_t size = 0;
-	FILE *out = f->text_pid == FEED_NOBODY ? NULL : open_memstream(&f->text, &size);
+	FILE *out = f->text_id == FEED_NOBODY ? NULL : open_memstream(&f->text, &size);
 
 	if (!out)
-		return f->text_pid == FEED_NOBODY;
+		return f->text_id == FEED_NOBODY;
 	if (row && f->by_process && !row->masked)
 		fprintf(out, "now %s hint faults on the heap per second, %s of them remote\n",
 			text_count(b[0], row->fault_rate), text_count(b[1], row->remote_rate));
@@ -183,7 +177,7 @@ static bool take_text(struct feed *f, const struct hints *h)
 	}
 	if (p)
 		hints_text_process(out, h, p);
-	else if (f->text_pid > 0)
+	else if (f->text_id != FEED_ALL)
 		fprintf(out, "\nprocess %d is not followed (yet)\n", f->text_pid);
 	fputc('\n', out);
 	hints_text_session(out, h);
@@ -354,10 +348,11 @@ void feed_stop(void)
 	publish(NULL);
 }
 
-void feed_want(int pid)
+void feed_want(uint64_t id, int pid)
 {
 	pthread_mutex_lock(&lock);
-	wanted = pid;
+	wanted = id;
+	wanted_pid = pid;
 	wake_up();
 }
 

@@ -10,7 +10,7 @@
 #include "tools/cmd_top.h"
 #include "tools/hints.h"
 
-#define FEED_NOBODY (-1)
+#define FEED_NOBODY UINT64_MAX
 #define FEED_ALL    0 /* of no process: what is said of the session */
 
 enum feed_state {
@@ -23,8 +23,7 @@ enum feed_state {
 
 /* The heap of a process that publishes. */
 struct feed_row {
-	int pid; /* its own number, and the namespace of that */
-	uint64_t pid_namespace;
+	uint64_t id; /* as struct process has it; a pid may be that of several */
 	bool masked; /* its policy hides the heap from balancing */
 	uint64_t faults, remote;
 	double fault_rate, remote_rate; /* per second, since the view before */
@@ -36,10 +35,10 @@ struct feed {
 	char line[512];	 /* what is seen, or why nothing is */
 	size_t count;
 	struct feed_row *row;
-	int text_pid; /* whose text; FEED_NOBODY: there is none */
-	char *text;   /* lines, as numaslab hints prints them */
+	uint64_t text_id; /* whose text; FEED_NOBODY: there is none */
+	char *text;	  /* lines, as numaslab hints prints them */
 	/* private */
-	int users;
+	int text_pid, users;
 	uint64_t time_ms;
 };
 
@@ -53,10 +52,10 @@ void feed_stop(void);
 struct feed *feed_get(void);
 void feed_put(struct feed *f);
 
-/* Of which process the text shall be; and how long a look takes. */
-void feed_want(int pid);
+/* Of which process the text shall be (pid: what it is called there); and how long a look takes. */
+void feed_want(uint64_t id, int pid);
 void feed_set_delay(double seconds);
 
-const struct feed_row *feed_find(const struct feed *f, int pid, uint64_t pid_namespace);
+const struct feed_row *feed_find(const struct feed *f, uint64_t id);
 
 #endif

@@ -64,7 +64,7 @@ static bool is_head(const char *line)
 void draw_hints(struct screen *s, int y)
 {
 	const struct feed *f = s->feed;
-	const char *at = f && f->text && f->text_pid == s->pid ? f->text : NULL;
+	const char *at = f && f->text && f->text_id == s->id ? f->text : NULL;
 	size_t room = LINES - 1 > y ? (size_t)(LINES - 1 - y) : 0, line = 0;
 
 	if (!at) { /* it comes with the next look; what is paused gets none */

@@ -61,12 +61,12 @@ static void show_hints(struct screen *s)
 	if (s->view == VIEW_PROCESSES) {
 		take_process(s);
 		if (s->rows.count == 0)
-			s->pid = FEED_ALL;
+			s->id = FEED_ALL;
 	}
 	s->hints_from = s->view;
 	s->view = VIEW_HINTS;
 	s->top = 0;
-	feed_want(s->pid);
+	feed_want(s->id, s->pid);
 }
 
 static void go_in(struct screen *s)
@@ -99,7 +99,7 @@ static void go_back(struct screen *s)
 		s->view = s->hints_from;
 		s->cursor_id = s->view == VIEW_PROCESSES ? (int64_t)s->id : -2;
 		s->top = 0;
-		feed_want(FEED_NOBODY);
+		feed_want(FEED_NOBODY, 0);
 		return;
 	}
 	if (s->view == VIEW_MAP) {

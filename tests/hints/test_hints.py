@@ -473,6 +473,13 @@ def programs():
     return sum("tp_fault_user" in p.get("name", "") for p in json.loads(r.stdout))
 
 
+def gone(before, name):
+    end = time.monotonic() + 30
+    while programs() > before and time.monotonic() < end:  # the kernel frees them when it comes to it
+        time.sleep(0.1)
+    ok(programs() <= before, name, before, programs())
+
+
 def killed():
     if not shutil.which("bpftool"):
         return skip("killed: nothing stays loaded", "bpftool is not installed")
@@ -480,10 +487,8 @@ def killed():
     hints = Hints("--tier", "tracepoint")
     during = programs()
     hints.end(signal.SIGKILL)
-    end = time.monotonic() + 30
-    while programs() > before and time.monotonic() < end:  # the kernel frees them when it comes to it
-        time.sleep(0.1)
-    ok(during > before and programs() <= before, "killed: nothing stays loaded", before, during, programs())
+    ok(during > before, "killed: it was loaded", before, during)
+    gone(before, "killed: nothing stays loaded")
 
 
 def masked():

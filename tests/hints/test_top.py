@@ -29,7 +29,7 @@ class Screen:
         global server
         tmux("kill-server")
         server += 1
-        tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "50",
+        tmux("-f", "/dev/null", "new-session", "-d", "-x", "200", "-y", "50",
              f"exec 3>&1; {prefix} env NUMASLAB_DIR={directory} LC_ALL=C.UTF-8 {tool} top -d 0.3 {args}; "
              "echo ended $?; exec cat")
 
@@ -47,15 +47,15 @@ class Screen:
         return text
 
 
-def cell(sweeper, word):
-    """The two columns of a process, before its name."""
-    return rf"^ +{sweeper.pid} .* {word}( +\S+)? sweeper"
+def cell(pid, word):
+    """The two columns of a process, at their places: two words and the number of large blocks before the name."""
+    return rf"^ +{pid} .* {word} +[-\d.]+k? sweeper$"
 
 
 def off(directory):
     sweeper = Sweeper(NUMASLAB_DIR=directory)
     s = Screen(directory)
-    s.shows(cell(sweeper, "off"), "balancing is off: so says the column")
+    s.shows(cell(sweeper.pid, "off"), "balancing is off: so says the column")
     s.shows("NUMA balancing is off .*sysctl kernel.numa_balancing=1", "and the line above, what to do")
     s.keys("i")
     s.shows(r"^hint faults are not seen: NUMA balancing is off", "and the view of its own")
@@ -69,18 +69,17 @@ def off(directory):
     sweeper.end()
 
 
-def live(directory):
+def live(directory, before):
     sweeper = Sweeper(NUMASLAB_DIR=directory)
-    before = programs() if shutil.which("bpftool") else None
     s = Screen(directory, "--tier tracepoint")
     s.shows("hint faults by tier tracepoint, an estimate; i shows them", "the line says by which tier")
-    s.shows(cell(sweeper, r"[\d.]+k?"), "the column has a number")
+    s.shows(cell(sweeper.pid, r"[\d.]+k?"), "the column has a number")
     s.keys("t")
     faults = int(sweeper.tell(f"sweep 6000 {SWEEP}"))
     if faults < 6000:
         skip("a count that grows", "the kernel's scan did not come by")
     else:
-        s.shows(cell(sweeper, r"([1-9]\d{3}|[\d.]+k)"), "thousands of faults, when there were thousands")
+        s.shows(cell(sweeper.pid, r"([1-9]\d{3}|[\d.]+k)"), "thousands of faults, when there were thousands")
     s.keys("i")
     text = s.shows(r"^tier tracepoint, an estimate", "i: the view of its own")
     ok("not known: an estimate: page faults on live slabs" in text, "what the tier cannot know stands there", text)
@@ -94,17 +93,14 @@ def live(directory):
     s.keys("q")
     s.shows("ended 0", "q ends it")
     if before is not None:
-        end = time.monotonic() + 30
-        while programs() > before and time.monotonic() < end:
-            time.sleep(0.1)
-        ok(programs() <= before, "nothing stays loaded")
+        hints.gone(before, "nothing stays loaded")
     sweeper.end()
 
 
 def others(directory):
     sweeper = Sweeper(NUMASLAB_DIR=directory, NUMASLAB_PLACEMENT="home")
     s = Screen(directory, "--tier tracepoint")
-    s.shows(cell(sweeper, "masked"), "placement home: masked")
+    s.shows(cell(sweeper.pid, "masked"), "placement home: masked")
     s.keys("i")
     s.shows("masked by policy", "and why, and how to see")
     s = Screen(directory, "--tier perf")
@@ -114,13 +110,50 @@ def others(directory):
     sweeper.end()
     sweeper = Sweeper(NUMASLAB_DIR=directory)
     s = Screen(directory, "--tier proc")
-    s.shows(cell(sweeper, r"\?"), "by proc: whose faults is not known, it says")
+    s.shows(cell(sweeper.pid, r"\?"), "by proc: whose faults is not known, it says")
     s.keys("i")
     s.shows("not known: the machine's counters", "and what else")
     if run("--tier", "kprobe", "-d", "0.1").returncode == 77:
         s = Screen(directory, "--tier kprobe")
-        s.shows(cell(sweeper, "unable"), "a tier that is not to be had: said in the column")
+        s.shows(cell(sweeper.pid, "unable"), "a tier that is not to be had: said in the column")
         s.shows("hint faults are not seen: ", "and above it why")
+    sweeper.end()
+
+
+def same_number(directory):
+    """Two processes that are each number 1 of a namespace of their own, one of them masked."""
+    inside = ["unshare", "--pid", "--fork", "--kill-child", "env", f"LD_PRELOAD={LIB}"]
+    both = [Sweeper(prefix=inside, LD_PRELOAD="", NUMASLAB_DIR=directory, NUMASLAB_PLACEMENT=p)
+            for p in ("home", "kernel")]
+    ok([b.pid for b in both] == [1, 1], "two processes of one number", [b.pid for b in both])
+    s = Screen(directory, "--tier tracepoint")
+    s.shows(cell(1, r"[\d.]+k?"), "one has a number")
+    s.shows(cell(1, "masked"), "the other is masked")
+    told = []
+    for key in "Home", "End":
+        s.keys(key)
+        s.keys("i")
+        text = s.shows(r"^\d+ sweeper: .*placement (home|kernel)", f"{key}: its text")
+        told += re.findall(r"placement (home|kernel)", text)
+        s.keys("Escape")
+        s.shows("COMMAND", "back")
+    ok(sorted(told) == ["home", "kernel"], "each has its own text, and that alone", told)
+    for b in both:
+        b.end()
+
+
+def killed(directory, before):
+    tmux("kill-server")
+    hints.gone(before, "those of before are gone")
+    sweeper = Sweeper(NUMASLAB_DIR=directory)
+    s = Screen(directory, "--tier tracepoint")
+    s.shows("hint faults by tier tracepoint", "one that is live")
+    ok(programs() > before, "something is loaded, so this tells")
+    pid = int(tmux("list-panes", "-F", "#{pane_pid}").strip())
+    top = int(subprocess.run(["pgrep", "-P", str(pid), "-x", "numaslab"], text=True, capture_output=True).stdout)
+    os.kill(top, signal.SIGKILL)
+    s.shows("ended 137", "SIGKILL ends it")
+    hints.gone(before, "nothing stays loaded")
     sweeper.end()
 
 
@@ -139,7 +172,7 @@ def denied():
         sweeper = Sweeper(prefix=nobody, NUMASLAB_DIR=f"{tmp}/shm")
         hints.SWEEPER, hints.LIB = kept, lib
         s = Screen(f"{tmp}/shm", prefix=" ".join(nobody), tool=f"{tmp}/numaslab")
-        s.shows(cell(sweeper, "denied"), "without privileges: said in the column")
+        s.shows(cell(sweeper.pid, "denied"), "without privileges: said in the column")
         s.keys("i")
         text = s.shows("CAP_BPF and CAP_PERFMON", "and in the view, what would do")
         ok("sudo" in text, "with the command", text)
@@ -153,8 +186,9 @@ def main():
         print("1..0 # SKIP wants tmux, root, and a kernel with NUMA balancing")
         return False
     directory = tempfile.mkdtemp(prefix="numaslab-hints-", dir="/dev/shm")
+    before = programs() if shutil.which("bpftool") else None
     with open(BALANCING) as f:
-        before = f.read()
+        balancing = f.read()
     try:
         with open(BALANCING, "w") as f:
             f.write("0")
@@ -163,12 +197,18 @@ def main():
             skip("tiers", "raw tracepoints are refused here")
         else:
             with Balancing():
-                for test in (lambda: live(directory), lambda: others(directory), denied):
-                    test()
+                live(directory, before)
+                others(directory)
+                same_number(directory)
+                if before is not None:
+                    killed(directory, before)
+                else:
+                    skip("top is killed", "bpftool is not installed")
+                denied()
     finally:
         tmux("kill-server")
         with open(BALANCING, "w") as f:
-            f.write(before)
+            f.write(balancing)
         shutil.rmtree(directory, ignore_errors=True)
     print(f"1..{hints.count}")
     return hints.failed != 0
