@@ -131,8 +131,8 @@ struct hints_residency {
 };
 
 struct hints_process {
-	int pid;     /* as we see it */
-	uint64_t id; /* of its telemetry file, as reader_id() says; 0: it does not publish */
+	int pid;	/* as we see it */
+	uint64_t id;	/* of its telemetry file, as reader_id() says; 0: it does not publish */
 	unsigned image; /* from 1: exec makes the next, an entry of its own */
 	char comm[64];
 	enum hints_state state;
