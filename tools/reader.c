@@ -321,7 +321,12 @@ const struct reader_info *reader_info(const struct reader *r)
 
 uint64_t reader_id(const struct reader_info *info)
 {
-	uint64_t id = info->device * 0x9e3779b97f4a7c15 + info->inode;
+	const uint64_t part[] = {info->device, info->inode, info->publish_ms, (uint64_t)info->pid};
+	uint64_t id = 0;
+
+	/* Not the inode alone: a file system may give it to the next file. */
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+		id = (id ^ part[i]) * 0x9e3779b97f4a7c15;
 
 	return id ? id : 1;
 }

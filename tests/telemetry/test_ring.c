@@ -192,6 +192,22 @@ static void untouched_pins_are_empty(struct reader *r)
 	pins[3].entry = 0;
 }
 
+static void identity_is_of_the_file(const struct reader *r)
+{
+	const struct reader_info *info = reader_info(r);
+	struct reader *again = open_reader();
+	struct reader_info next = *info;
+
+	ok(again && reader_id(reader_info(again)) == reader_id(info),
+	   "a file opened again has its identity");
+	reader_close(again);
+	next.publish_ms++;
+	ok(reader_id(&next) != reader_id(info), "the next file with that inode has its own");
+	next = *info;
+	next.inode++;
+	ok(reader_id(&next) != reader_id(info), "so has another file of that time");
+}
+
 static void file_is_cut(struct reader *r)
 {
 	struct reader_snapshot s = {0};
@@ -232,6 +248,7 @@ int main(void)
 	hostile_pins_do_not_stop(r);
 	reader_sets_its_pin(r);
 	untouched_pins_are_empty(r);
+	identity_is_of_the_file(r);
 	file_is_cut(r);
 	reader_close(r);
 	int status = tap_end();
