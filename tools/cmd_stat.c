@@ -140,7 +140,7 @@ static void show_json(const struct process_set *set, const struct stat_options *
 		if (!is_shown(p, o))
 			continue;
 		read_more(p, o, &map, &h);
-		json_process(&j, p->info, &p->now, machine, true, o->map ? &map : NULL,
+		json_process(&j, p->info, &p->now, machine, o->map ? &map : NULL,
 			     o->dead ? &h : NULL);
 		reader_history_free(&h);
 		reader_map_free(&map);

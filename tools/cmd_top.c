@@ -21,24 +21,24 @@ static const struct option options[] = {
 
 static void print_help(void)
 {
-	fputs(
-	    "Usage: numaslab top [-d SECONDS] [-p PID[,PID...]] [--tier TIER]\n"
-	    "       numaslab top -b [-n TICKS] [-d SECONDS] [-p PID[,PID...]] [--json|--csv]\n"
-	    "Watches the processes under libnumaslab.so: what they hold on each node, and from\n"
-	    "where their memory comes.  h shows the keys.\n\n"
-	    "  -b, --batch             lines of text; by itself where output is no terminal\n"
-	    "  -n, --iterations TICKS  end after so many\n"
-	    "  -d, --delay SECONDS     between two ticks (default 1, at least 0.1)\n"
-	    "  -p, --pid PID[,PID...]  these processes only\n"
-	    "      --tier TIER         on the screen: how hint faults are seen, as numaslab hints\n"
-	    "                          takes it; or none\n"
-	    "      --json              one JSON object for each tick, numaslab-format(5)\n"
-	    "      --csv               one line for each process and node\n"
-	    "      --help              show this text\n"
-	    "      --version           show the version\n\n"
-	    "Exit status: 0 done, 2 wrong usage, 3 (-b) no process publishes, 4 not permitted,\n"
-	    "5 format version not understood.\n",
-	    stdout);
+	fputs("Usage: numaslab top [-d SECONDS] [-p PID[,PID...]] [--tier TIER]\n"
+	      "       numaslab top -b [-n TICKS] [-d SECONDS] [-p PID[,PID...]]\n"
+	      "                       [--tier TIER] [--json|--csv]\n"
+	      "Watches the processes under libnumaslab.so: what they hold on each node, and from\n"
+	      "where their memory comes.  h shows the keys.\n\n"
+	      "  -b, --batch             lines of text; by itself where output is no terminal\n"
+	      "  -n, --iterations TICKS  end after so many\n"
+	      "  -d, --delay SECONDS     between two ticks (default 1, at least 0.1)\n"
+	      "  -p, --pid PID[,PID...]  these processes only\n"
+	      "      --tier TIER         how hint faults are seen, as numaslab hints takes it, or\n"
+	      "                          none\n"
+	      "      --json              one JSON object for each tick, numaslab-format(5)\n"
+	      "      --csv               one line for each process and node\n"
+	      "      --help              show this text\n"
+	      "      --version           show the version\n\n"
+	      "Exit status: 0 done, 2 wrong usage, 3 (-b) no process publishes, 4 not permitted,\n"
+	      "5 format version not understood.\n",
+	      stdout);
 }
 
 static bool parse_delay(const char *text, double *out)

@@ -6,6 +6,7 @@
 
 #include "tools/cmd.h"
 #include "tools/cmd_top.h"
+#include "tools/cmd_top_hints.h"
 #include "tools/machine.h"
 #include "tools/missing.h"
 #include "tools/reader_json.h"
@@ -54,8 +55,25 @@ static void put_large(const struct process *p)
 	}
 }
 
-static bool put_text(const struct process_set *set, struct rows *rows, bool first)
+/* Of the whole heap, whatever the node. */
+static void put_hints(const struct process *p, const struct top_hints *hints)
 {
+	const struct hints_process *h = top_hints_find(hints, p->id);
+	struct hints_counts heap;
+	char b[2][TEXT_NUMBER];
+
+	if (!h || h->masked)
+		return;
+	hints_sum(hints->model, h, HINTS_KINDS, HINTS_CLASS_NONE, HINTS_ANY, HINTS_ANY, &heap);
+	printf("%7d    - %7s hint faults so far, %s remote, of %s\n", p->info->pid,
+	       text_count(b[0], (double)heap.faults), text_count(b[1], (double)heap.remote),
+	       p->info->comm);
+}
+
+static bool put_text(const struct process_set *set, struct rows *rows, struct top_hints *hints,
+		     bool first)
+{
+	const char *said = top_hints_line(hints);
 	char clock[16];
 	time_t now = time(NULL);
 	struct tm tm;
@@ -63,6 +81,8 @@ static bool put_text(const struct process_set *set, struct rows *rows, bool firs
 	strftime(clock, sizeof clock, "%H:%M:%S", localtime_r(&now, &tm));
 	printf("%snumaslab top - %s, %zu process%s; refills and remote frees per second\n",
 	       first ? "" : "\n", clock, set->count, set->count == 1 ? "" : "es");
+	if (said)
+		puts(said);
 	puts("    PID NODE    USED    HELD FRAG%  SLABS   PART    OWN N.PART  N.NEW A.PART  A.NEW "
 	     "REMOTE MISPL COMMAND");
 	for (size_t i = 0; i < set->count; i++) {
@@ -71,6 +91,7 @@ static bool put_text(const struct process_set *set, struct rows *rows, bool firs
 		for (size_t k = 0; k < rows->count; k++)
 			put_row(&rows->row[k]);
 		put_large(&set->process[i]);
+		put_hints(&set->process[i], hints);
 	}
 	return true;
 }
@@ -86,7 +107,22 @@ static void put_csv_text(const char *text)
 	putchar('"');
 }
 
-static bool put_csv(const struct process_set *set, struct rows *rows, bool first)
+/* On the memory of a node; nothing where it is not known, or masked. */
+static void put_csv_hints(const struct top_hints *hints, uint64_t id, int node)
+{
+	const struct hints_process *h = top_hints_find(hints, id);
+	struct hints_counts n;
+
+	if (!h || h->masked) {
+		fputs(",,", stdout);
+		return;
+	}
+	hints_sum(hints->model, h, HINTS_KINDS, HINTS_CLASS_NONE, node, HINTS_ANY, &n);
+	printf(",%llu,%llu", (unsigned long long)n.faults, (unsigned long long)n.remote);
+}
+
+static bool put_csv(const struct process_set *set, struct rows *rows, const struct top_hints *hints,
+		    bool first)
 {
 	unsigned long long now = wall_ms();
 
@@ -96,7 +132,7 @@ static bool put_csv(const struct process_set *set, struct rows *rows, bool first
 #define X(name, unit, help) fputs("," #name, stdout);
 		COUNTERS(X)
 #undef X
-		putchar('\n');
+		puts(",hint_faults,hint_faults_remote");
 	}
 	for (size_t i = 0; i < set->count; i++) {
 		if (!rows_nodes(rows, &set->process[i]))
@@ -112,23 +148,28 @@ static bool put_csv(const struct process_set *set, struct rows *rows, bool first
 			       (unsigned long long)c->cached_bytes, reader_fragmentation(c));
 			for (unsigned n = 0; n < COUNTER_COUNT; n++)
 				printf(",%llu", (unsigned long long)c->counter[n]);
+			put_csv_hints(hints, set->process[i].id, rows->row[k].node);
 			putchar('\n');
 		}
 	}
 	return true;
 }
 
-static void put_json(const struct process_set *set, const struct machine *machine)
+static void put_json(const struct process_set *set, const struct machine *machine,
+		     const struct top_hints *hints)
 {
 	struct json j = {.out = stdout};
 
 	json_open(&j, NULL, '{');
 	json_number(&j, "schema", 1);
 	json_number(&j, "time_ms", wall_ms());
+	top_hints_json(hints, &j);
 	json_open(&j, "processes", '[');
-	for (size_t i = 0; i < set->count; i++)
-		json_process(&j, set->process[i].info, &set->process[i].now, machine, false, NULL,
-			     NULL);
+	for (size_t i = 0; i < set->count; i++) {
+		json_process_open(&j, set->process[i].info, &set->process[i].now, machine);
+		top_hints_json_process(hints, &j, set->process[i].id);
+		json_close(&j, '}');
+	}
 	json_close(&j, ']');
 	json_close(&j, '}');
 	putchar('\n');
@@ -168,7 +209,16 @@ static int missing(const struct process_set *set, const struct top_options *o)
 	return o->pids ? status : missing_all("top", set);
 }
 
-static void wait_until(struct timespec *next, double delay)
+static int left_ms(const struct timespec *until)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int)((until->tv_sec - now.tv_sec) * 1000 +
+		     (until->tv_nsec - now.tv_nsec) / 1000000);
+}
+
+static void wait_until(struct timespec *next, double delay, struct top_hints *hints)
 {
 	next->tv_sec += (time_t)delay;
 	next->tv_nsec += (long)((delay - (double)(time_t)delay) * 1e9);
@@ -176,53 +226,67 @@ static void wait_until(struct timespec *next, double delay)
 		next->tv_nsec -= 1000000000;
 		next->tv_sec++;
 	}
+	for (int ms; (ms = left_ms(next)) > 0 && top_hints_wait(hints, ms);)
+		;
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, next, NULL) != 0)
 		;
 }
 
-static bool put_tick(const struct top_options *o, const struct process_set *set,
-		     const struct machine *machine, struct rows *rows, bool first)
+struct batch {
+	struct process_set set;
+	struct rows rows;
+	struct top_hints hints;
+	struct machine machine;
+	bool known; /* the machine */
+};
+
+static bool put_tick(const struct top_options *o, struct batch *b, bool first)
 {
 	if (o->form == TOP_JSON)
-		put_json(set, machine);
-	else if (o->form == TOP_CSV ? !put_csv(set, rows, first) : !put_text(set, rows, first))
+		put_json(&b->set, b->known ? &b->machine : NULL, &b->hints);
+	else if (o->form == TOP_CSV ? !put_csv(&b->set, &b->rows, &b->hints, first)
+				    : !put_text(&b->set, &b->rows, &b->hints, first))
 		return false;
 	return fflush(stdout) == 0;
 }
 
+/* False: the end, and its status. */
+static bool do_tick(const struct top_options *o, struct batch *b, bool first, int *status)
+{
+	if (!process_set_look(&b->set, o->pids, o->pid_count, false)) {
+		*status = cmd_fail(STATUS_UNABLE, "top", "out of memory");
+		return false;
+	}
+	if (first)
+		*status = missing(&b->set, o);
+	if (b->set.count == 0 && (first || o->pids)) /* those that were asked for have ended */
+		return false;
+	top_hints_look(&b->hints, o);
+	if (put_tick(o, b, first))
+		return true;
+	*status = errno == EPIPE
+		      ? STATUS_UNABLE
+		      : cmd_fail(STATUS_UNABLE, "top", "standard output: %s", strerror(errno));
+	return false;
+}
+
 int top_batch(const struct top_options *o)
 {
-	struct process_set set = {0};
-	struct rows rows = {0};
-	struct machine machine = {0};
-	bool known = machine_read_sysfs(&machine, "");
+	struct batch b = {0};
 	struct timespec next;
 	int status = STATUS_DONE;
 
+	b.known = machine_read_sysfs(&b.machine, "");
+	bool more = do_tick(o, &b, true, &status);
 	clock_gettime(CLOCK_MONOTONIC, &next);
-	for (long tick = 0; o->ticks == 0 || tick < o->ticks; tick++) {
-		if (tick > 0)
-			wait_until(&next, o->delay);
-		if (!process_set_look(&set, o->pids, o->pid_count, false)) {
-			status = cmd_fail(STATUS_UNABLE, "top", "out of memory");
-			break;
-		}
-		if (tick == 0)
-			status = missing(&set, o);
-		if (tick == 0 && set.count == 0)
-			break;
-		if (o->pids && set.count == 0) /* those that were asked for have ended */
-			break;
-		if (!put_tick(o, &set, known ? &machine : NULL, &rows, tick == 0)) {
-			status = errno == EPIPE ? STATUS_UNABLE
-						: cmd_fail(STATUS_UNABLE, "top",
-							   "standard output: %s", strerror(errno));
-			break;
-		}
+	for (long tick = 1; more && (o->ticks == 0 || tick < o->ticks); tick++) {
+		wait_until(&next, o->delay, &b.hints);
+		more = do_tick(o, &b, false, &status);
 	}
-	rows_free(&rows);
-	process_set_free(&set);
-	if (known)
-		machine_free(&machine);
+	top_hints_end(&b.hints);
+	rows_free(&b.rows);
+	process_set_free(&b.set);
+	if (b.known)
+		machine_free(&b.machine);
 	return status;
 }

@@ -82,8 +82,10 @@ _numaslab()
 			return
 		fi
 	fi
-	if [[ ${COMP_WORDS[1]} == hints && $prev == --tier ]]; then
-		_numaslab_reply "fentry kprobe tracepoint perf proc" "$cur"
+	if [[ ${COMP_WORDS[1]} =~ ^(hints|top)$ && $prev == --tier ]]; then
+		local tiers="fentry kprobe tracepoint perf proc"
+		[[ ${COMP_WORDS[1]} == top ]] && tiers+=" none"
+		_numaslab_reply "$tiers" "$cur"
 		return
 	fi
 	_numaslab_reply "$(_numaslab_options "$1" "${COMP_WORDS[1]}")" "$cur"

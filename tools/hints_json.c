@@ -3,9 +3,8 @@
 #include <stdlib.h>
 
 #include "telemetry/ring.h"
-#include "tools/hints.h"
+#include "tools/hints_json.h"
 #include "tools/hints_session.h"
-#include "tools/reader_json.h"
 
 #define CLASSES_SHOWN 1024u
 #define SLABS_SHOWN   1024u
@@ -290,11 +289,24 @@ static void put_kernel(struct json *j, const char *key, const struct hints_kerne
 	json_close(j, '}');
 }
 
-static void put_session(struct json *j, const struct hints *h)
+static void put_tier(struct json *j, const struct hints *h)
 {
 	json_text(j, "tier", h->tier_name);
 	json_bool(j, "exact", h->exact);
 	json_text(j, "unknown", h->tier_unknown);
+}
+
+static void put_balancing(struct json *j, const struct hints *h)
+{
+	if (h->balancing < 0)
+		json_null(j, "balancing");
+	else
+		json_int(j, "balancing", h->balancing);
+}
+
+static void put_session(struct json *j, const struct hints *h)
+{
+	put_tier(j, h);
 	json_open(j, "better_tiers", '[');
 	for (int i = 0; i < (int)h->tier; i++) {
 		json_open(j, NULL, '{');
@@ -303,10 +315,7 @@ static void put_session(struct json *j, const struct hints *h)
 		json_close(j, '}');
 	}
 	json_close(j, ']');
-	if (h->balancing < 0)
-		json_null(j, "balancing");
-	else
-		json_int(j, "balancing", h->balancing);
+	put_balancing(j, h);
 	json_number(j, "page_bytes", h->page_size);
 	json_number(j, "duration_ms", h->now_ms - h->start_ms);
 	json_bool(j, "all", h->all);
@@ -338,4 +347,24 @@ void hints_json(FILE *out, const struct hints *h)
 	json_close(&j, ']');
 	json_close(&j, '}');
 	fputc('\n', out);
+}
+
+/* --- Parts, for the document of top. --- */
+
+void hints_json_session(struct json *j, const struct hints *h)
+{
+	put_tier(j, h);
+	put_balancing(j, h);
+	json_number(j, "duration_ms", h->now_ms - h->start_ms);
+	put_drops(j, &h->drops);
+}
+
+void hints_json_heap(struct json *j, const struct hints *h, const struct hints_process *p)
+{
+	struct hints_counts heap;
+
+	json_bool(j, "masked", p->masked);
+	hints_sum(h, p, HINTS_KINDS, HINTS_CLASS_NONE, HINTS_ANY, HINTS_ANY, &heap);
+	put_counts(j, &heap, h->page_size);
+	put_matrix(j, h, p);
 }

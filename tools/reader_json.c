@@ -253,11 +253,10 @@ static void put_excluded(struct json *j, const struct reader_info *info,
 	json_close(j, ']');
 }
 
-void json_process(struct json *j, const struct reader_info *info, const struct reader_snapshot *s,
-		  const struct machine *machine, bool classes, const struct reader_map *map,
-		  const struct reader_history *history)
+static void put_process(struct json *j, const struct reader_info *info,
+			const struct reader_snapshot *s, const struct machine *machine,
+			bool classes)
 {
-	json_open(j, NULL, '{');
 	json_int(j, "pid", info->pid);
 	json_text(j, "comm", info->comm);
 	json_text(j, "state", s->live ? "live" : "exited");
@@ -268,9 +267,24 @@ void json_process(struct json *j, const struct reader_info *info, const struct r
 		put_classes(j, s);
 	put_large(j, s->pool, s->pools);
 	put_excluded(j, info, s, machine);
+}
+
+void json_process(struct json *j, const struct reader_info *info, const struct reader_snapshot *s,
+		  const struct machine *machine, const struct reader_map *map,
+		  const struct reader_history *history)
+{
+	json_open(j, NULL, '{');
+	put_process(j, info, s, machine, true);
 	if (map)
 		map_put_json(j, map, s->pool);
 	if (history)
 		put_history(j, history, s->now_ms);
 	json_close(j, '}');
+}
+
+void json_process_open(struct json *j, const struct reader_info *info,
+		       const struct reader_snapshot *s, const struct machine *machine)
+{
+	json_open(j, NULL, '{');
+	put_process(j, info, s, machine, false);
 }

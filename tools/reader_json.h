@@ -25,11 +25,14 @@ void json_bool(struct json *j, const char *key, bool truth);
 
 /*
  * One process: an element of processes[].  machine names the nodes that are left out; NULL: not
- * known.  classes: with classes[].  history may be NULL, and so may map: no such member.
+ * known.  history may be NULL, and so may map: no such member.
  */
 void json_process(struct json *j, const struct reader_info *info, const struct reader_snapshot *s,
-		  const struct machine *machine, bool classes, const struct reader_map *map,
+		  const struct machine *machine, const struct reader_map *map,
 		  const struct reader_history *history);
+/* Without classes[]; left open for more members. */
+void json_process_open(struct json *j, const struct reader_info *info,
+		       const struct reader_snapshot *s, const struct machine *machine);
 
 /* The nodes of the machine that the process has no pool for. */
 struct excluded {

@@ -9,8 +9,6 @@
 #include <time.h>
 
 #include "tools/cmd.h"
-#include "tools/hints_session.h"
-#include "tools/machine.h"
 #include "tools/reader.h"
 #include "tools/reader_text.h"
 
@@ -194,11 +192,8 @@ static void publish_live(const struct hints *h)
 	}
 	f->time_ms = h->now_ms;
 	f->by_process = h->tier != HINTS_PROC;
-	snprintf(f->line, sizeof f->line, "hint faults by tier %s%s%s; i shows them", h->tier_name,
-		 !f->by_process ? ": not whose"
-		 : h->exact	? ""
-				: ", an estimate",
-		 h->balancing == 0 ? "; balancing is off" : "");
+	hints_tier_line(f->line, sizeof f->line, h);
+	strncat(f->line, "; i shows them", sizeof f->line - strlen(f->line) - 1);
 	bool good = take_rows(f, h, before && before->state == FEED_LIVE ? before : NULL) &&
 		    take_text(f, h);
 	feed_put(before);
@@ -262,31 +257,16 @@ static void *feed(void *arg)
 {
 	struct hints_options o = {
 	    .pids = options->pids, .pid_count = options->pid_count, .tier = options->tier};
-	struct hints_session *s = NULL;
-	char why[512];
+	struct hints_begun b = {0};
 
 	(void)arg;
-	do {
-		if (read_number("", "/proc/sys/kernel/numa_balancing") == 0) {
-			publish_state(FEED_OFF, "NUMA balancing is off ('sysctl "
-						"kernel.numa_balancing=1')");
-			continue;
-		}
-		int status = hints_start(&s, &o, why, sizeof why);
-		if (!status)
-			break;
-		publish_state(status == STATUS_NOTHING	? FEED_BEGINS
-			      : status == STATUS_DENIED ? FEED_DENIED
-							: FEED_UNABLE,
-			      why);
-		/* What is not permitted, or not to be had, is not tried again and again. */
-		while (status != STATUS_NOTHING && wait_a_look())
-			publish_state(status == STATUS_DENIED ? FEED_DENIED : FEED_UNABLE, why);
-	} while (wait_a_look());
-	if (s) {
-		watch(s);
-		hints_close(s);
+	while (hints_begin(&b, &o) != FEED_LIVE) {
+		publish_state(b.state, b.why);
+		if (!wait_a_look())
+			return NULL;
 	}
+	watch(b.session);
+	hints_close(b.session);
 	return NULL;
 }
 

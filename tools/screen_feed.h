@@ -8,18 +8,10 @@
 #define NUMASLAB_SCREEN_FEED_H
 
 #include "tools/cmd_top.h"
-#include "tools/hints.h"
+#include "tools/hints_begin.h"
 
 #define FEED_NOBODY UINT64_MAX
 #define FEED_ALL    0 /* of no process: what is said of the session */
-
-enum feed_state {
-	FEED_BEGINS,
-	FEED_OFF,    /* balancing is off: nothing to see, nothing is attached */
-	FEED_DENIED, /* not permitted */
-	FEED_UNABLE, /* this machine, or this build, cannot */
-	FEED_LIVE
-};
 
 /* The heap of a process that publishes. */
 struct feed_row {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Hint faults on the screen of numaslab top, looked at in tmux: the column, the view, why there is nothing."""
+"""Hint faults in numaslab top, on its screen as tmux has it and in its lines: how many, whose, why none."""
+import csv
+import json
 import os
 import re
 import shutil
@@ -45,6 +47,15 @@ class Screen:
             time.sleep(0.05)
         ok(re.search(pattern, text, re.M), name, f"wanted: {pattern}", text)
         return text
+
+
+def batch(directory, *args, form="--json"):
+    """What it printed: objects, rows of CSV, lines."""
+    r = subprocess.run([TOOL, "top", "-b", "-d", "0.3", *args, *([form] if form else [])], text=True,
+                       capture_output=True, timeout=hints.LIMIT, env=dict(os.environ, NUMASLAB_DIR=directory))
+    lines = r.stdout.splitlines()
+    ok(r.returncode == 0 and not r.stderr and lines, f"top {' '.join([*args, form])}: ends well", r)
+    return [json.loads(x) for x in lines] if form == "--json" else list(csv.DictReader(lines)) if form else lines
 
 
 def cell(pid, word):
@@ -97,12 +108,83 @@ def live(directory, before):
     sweeper.end()
 
 
+def off_lines(directory):
+    sweeper = Sweeper(NUMASLAB_DIR=directory)
+    for args, why in ([], "NUMA balancing is off ('sysctl"), (["--tier", "none"], "--tier none"):
+        doc = batch(directory, "-n", "1", *args)[0]
+        ok(doc["hints"]["tier"] is None and why in doc["hints"]["why"] and doc["processes"][0]["hints"] is None,
+           "JSON has null, and why", doc["hints"])
+    rows = batch(directory, "-n", "1", form="--csv")
+    ok(all(r["hint_faults"] == r["hint_faults_remote"] == "" for r in rows), "CSV has nothing there", rows)
+    said = [x for x in batch(directory, "-n", "2", form="") if "hint faults" in x]
+    ok(len(said) == 1 and "NUMA balancing is off" in said[0], "lines say it once", said)
+    sweeper.end()
+
+
+def adds_up(p):
+    h = p["hints"]
+    return (h["faults"] == h["local"] + h["remote"] + h["unjoined"] == sum(c["faults"] for c in h["matrix"]) and
+            not h["masked"])
+
+
+class Ticks:
+    """The objects of a top that runs."""
+
+    def __init__(self, directory):
+        self.process = subprocess.Popen([TOOL, "top", "--json", "-d", "0.2", "--tier", "tracepoint"], text=True,
+                                        stdout=subprocess.PIPE, preexec_fn=hints.die_with_parent,
+                                        env=dict(os.environ, NUMASLAB_DIR=directory))
+
+    def next(self):
+        return json.loads(self.process.stdout.readline())
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def live_lines(directory, before):
+    sweeper = Sweeper(NUMASLAB_DIR=directory)
+    top = Ticks(directory)
+    tick = top.next()
+    ok(tick["hints"]["tier"] == "tracepoint" and tick["hints"]["why"] is None and not tick["hints"]["exact"] and
+       "an estimate" in tick["hints"]["unknown"] and not any(tick["hints"]["drops"].values()),
+       "JSON: the tier, and what it cannot know", tick["hints"])
+    sweeper.send(f"sweep 6000 {SWEEP}")
+    seen, end = [tick["processes"][0]], time.monotonic() + SWEEP
+    while seen[-1]["hints"]["faults"] < 2000 and time.monotonic() < end:
+        seen.append(top.next()["processes"][0])
+    if seen[-1]["hints"]["faults"] < 2000 and int(sweeper.process.stdout.readline()) < 6000:
+        skip("JSON: counts that grow", "the kernel's scan did not come by")
+    else:
+        ok(seen[-1]["hints"]["faults"] >= 2000, "JSON: thousands of faults, when there were thousands", seen[-1])
+        faults = [p["hints"]["faults"] for p in seen]
+        ok(all(adds_up(p) for p in seen) and faults == sorted(faults), "they add up, and never fall", seen)
+    ok(before is None or programs() > before, "something is loaded, so this tells")
+    top.kill()
+    if before is not None:
+        hints.gone(before, "SIGKILL: nothing stays loaded")
+    rows = batch(directory, "-n", "2", "--tier", "tracepoint", form="--csv")
+    ok(all(int(r["hint_faults"]) >= int(r["hint_faults_remote"]) >= 0 for r in rows), "CSV has numbers", rows)
+    lines = batch(directory, "-n", "2", "--tier", "tracepoint", form="")
+    ok(sum(x == "hint faults by tier tracepoint, an estimate" for x in lines) == 1, "lines have the tier", lines)
+    ok(sum(bool(re.match(rf" *{sweeper.pid}    - +\S+ hint faults so far, \S+ remote, of sweeper$", x))
+           for x in lines) == 2, "and the sums, at each tick", lines)
+    doc = batch(directory, "-n", "1", "--tier", "proc")[0]
+    ok(doc["hints"]["tier"] == "proc" and "not which process" in doc["hints"]["unknown"] and
+       doc["processes"][0]["hints"] is None, "by proc: null, and what is not known", doc["hints"])
+    sweeper.end()
+
+
 def others(directory):
     sweeper = Sweeper(NUMASLAB_DIR=directory, NUMASLAB_PLACEMENT="home")
     s = Screen(directory, "--tier tracepoint")
     s.shows(cell(sweeper.pid, "masked"), "placement home: masked")
     s.keys("i")
     s.shows("masked by policy", "and why, and how to see")
+    rows = batch(directory, "-n", "1", "--tier", "tracepoint", form="--csv")
+    ok(all(r["hint_faults"] == "" for r in rows), "CSV: nothing, not 0", rows)
     s = Screen(directory, "--tier perf")
     s.shows("hint faults by tier perf, an estimate", "by perf")
     s.keys("q")
@@ -138,6 +220,9 @@ def same_number(directory):
         s.keys("Escape")
         s.shows("COMMAND", "back")
     ok(sorted(told) == ["home", "kernel"], "each has its own text, and that alone", told)
+    masked = {p["placement"]: p["hints"]["masked"]
+              for p in batch(directory, "-n", "1", "--tier", "tracepoint")[0]["processes"]}
+    ok(masked == {"home": True, "kernel": False}, "and its own in JSON", masked)
     for b in both:
         b.end()
 
@@ -176,6 +261,11 @@ def denied():
         s.keys("i")
         text = s.shows("CAP_BPF and CAP_PERFMON", "and in the view, what would do")
         ok("sudo" in text, "with the command", text)
+        r = subprocess.run([*nobody, f"{tmp}/numaslab", "top", "--json", "-n", "1"], text=True, capture_output=True,
+                           timeout=hints.LIMIT, env=dict(os.environ, NUMASLAB_DIR=f"{tmp}/shm"))
+        doc = json.loads(r.stdout) if r.returncode == 0 else {}
+        ok(doc and "CAP_BPF and CAP_PERFMON" in doc["hints"]["why"] and doc["processes"][0]["hints"] is None,
+           "JSON: null and why, all else goes on", r)
         sweeper.end()
 
 
@@ -193,11 +283,13 @@ def main():
         with open(BALANCING, "w") as f:
             f.write("0")
         off(directory)
+        off_lines(directory)
         if run("--tier", "tracepoint", "-d", "0.1").returncode == 77:
             skip("tiers", "raw tracepoints are refused here")
         else:
             with Balancing():
                 live(directory, before)
+                live_lines(directory, before)
                 others(directory)
                 same_number(directory)
                 if before is not None:

@@ -141,7 +141,7 @@ static void show(struct reader *r, struct reader_snapshot *s, struct reader_hist
 	FILE *out = open_memstream(&text, &size);
 	struct json j = {.out = out};
 
-	json_process(&j, p.info, s, NULL, true, m, h);
+	json_process(&j, p.info, s, NULL, m, h);
 	text_process(out, &p, NULL, h);
 	map_put_text(out, m, s->pool);
 	fclose(out);

@@ -111,6 +111,8 @@ try complete_words numaslab run --set PLACEMENT = ob
 expect "completion: a value" 0 out '^observe$'
 try complete_words numaslab run --placement ''
 expect "completion: a placement" 0 out '^kernel$'
+try complete_words numaslab top --tier no
+expect "completion: a tier" 0 out '^none$'
 try complete_words numaslab run -- tru
 expect "completion: the program to run" 0 out '^true$'
 
