@@ -14,6 +14,10 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from tap import ok, plan, skip  # noqa: E402
+
 BUILD = os.environ.get("BUILD", "build")
 LIB = os.path.abspath(f"{BUILD}/libnumaslab.so")
 TOOL = os.path.abspath(f"{BUILD}/numaslab")
@@ -22,24 +26,6 @@ BALANCING = "/proc/sys/kernel/numa_balancing"
 NOBODY = 65534
 LIMIT = 120  # of any one command
 SWEEP = 60   # seconds until the kernel's scan must have come by
-count = failed = 0
-
-
-def ok(good, name, *why):
-    global count, failed
-    count += 1
-    print(f"{'' if good else 'not '}ok {count} - {name}", flush=True)
-    if not good:
-        failed += 1
-        for line in "\n".join(str(w) for w in why).splitlines()[:60]:
-            print("#", line[:2000])
-    return good
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
 
 
 def die_with_parent():
@@ -575,13 +561,11 @@ def main():
         r = run("-d", "0.2")
         ok(r.returncode in (4, 77), "without privileges: 4", r)
         skip("tiers", "the tests of the tiers need root")
-        print(f"1..{count}")
-        return failed != 0
+        return plan()
     if run("--tier", "tracepoint", "-d", "0.1").returncode == 77:
         skip("tiers", "raw tracepoints are refused here: " +
              run("--tier", "tracepoint", "-d", "0.1").stderr.strip())
-        print(f"1..{count}")
-        return failed != 0
+        return plan()
     refused_tiers()
     for test in (proc, exits, bad_header, observes, killed, lines):
         test()
@@ -592,8 +576,7 @@ def main():
             for test in (masked, tracepoint, perf, best_tier, executes, forks, among_hundreds, lies, in_namespace,
                          unprivileged):
                 test()
-    print(f"1..{count}")
-    return failed != 0
+    return plan()
 
 
 if __name__ == "__main__":

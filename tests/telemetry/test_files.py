@@ -14,28 +14,14 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from tap import ok, plan, skip  # noqa: E402
+
 BUILD = os.environ.get("BUILD", "build")
 LIB = os.path.abspath(f"{BUILD}/libnumaslab.so")
 TOOL = os.path.abspath(f"{BUILD}/numaslab")
 ACTOR = os.path.abspath(f"{BUILD}/tests/telemetry/actor")
-count = failed = 0
-
-
-def ok(good, name, *why):
-    global count, failed
-    count += 1
-    print(f"{'' if good else 'not '}ok {count} - {name}", flush=True)
-    if not good:
-        failed += 1
-        for line in "\n".join(str(w) for w in why).splitlines():
-            print("#", line)
-    return good
-
-
-def skip(name, why):
-    global count
-    count += 1
-    print(f"ok {count} - {name} # SKIP {why}", flush=True)
 
 
 class Actor:
@@ -595,8 +581,7 @@ def main():
         shm_cases()
     finally:
         shutil.rmtree(parent, ignore_errors=True)
-    print(f"1..{count}")
-    sys.exit(failed > 0)
+    sys.exit(plan())
 
 
 if __name__ == "__main__":

@@ -11,23 +11,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from tap import ok, plan  # noqa: E402
+
 BUILD = os.environ.get("BUILD", "build")
 LIB = os.path.abspath(f"{BUILD}/libnumaslab.so")
 TOOL = os.path.abspath(f"{BUILD}/numaslab")
 ACTOR = os.path.abspath(f"{BUILD}/tests/telemetry/actor")
 NODES = "0:1G@0;1:1G;4:1G"
-count = failed = 0
-
-
-def ok(good, name, *why):
-    global count, failed
-    count += 1
-    print(f"{'' if good else 'not '}ok {count} - {name}", flush=True)
-    if not good:
-        failed += 1
-        for line in "\n".join(str(w) for w in why).splitlines():
-            print("#", line)
-    return good
 
 
 class Actor:
@@ -130,8 +122,7 @@ def main():
         ok(stat(directory, "--gc", "--map")[1].returncode == 2, "--gc stands alone")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    print(f"1..{count}")
-    sys.exit(failed > 0)
+    sys.exit(plan())
 
 
 if __name__ == "__main__":

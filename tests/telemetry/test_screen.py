@@ -16,22 +16,15 @@ import tempfile
 import termios
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+from tap import ok, plan  # noqa: E402
+
 BUILD = os.environ.get("BUILD", "build")
 LIB = os.path.abspath(f"{BUILD}/libnumaslab.so")
 TOOL = os.path.abspath(f"{BUILD}/numaslab")
 ACTOR = os.path.abspath(f"{BUILD}/tests/telemetry/actor")
-count = failed = server = 0
-
-
-def ok(good, name, *why):
-    global count, failed
-    count += 1
-    print(f"{'' if good else 'not '}ok {count} - {name}", flush=True)
-    if not good:
-        failed += 1
-        for line in "\n".join(str(w) for w in why).splitlines():
-            print("#", line)
-    return good
+server = 0
 
 
 def tmux(*args):
@@ -537,8 +530,7 @@ def main():
     finally:
         tmux("kill-server")
         shutil.rmtree(parent, ignore_errors=True)
-    print(f"1..{count}")
-    sys.exit(failed > 0)
+    sys.exit(plan())
 
 
 if __name__ == "__main__":
