@@ -253,7 +253,8 @@ inline_ unsigned slab_look_step(const struct slab *s, unsigned out)
 	return (unsigned)min_size(out, step);
 }
 
-void slab_hide(struct slab *s, bool always);
+bool slab_is_sparse(const struct slab *s);
+void slab_hide(struct slab *s);
 void pool_trim_partial(struct pool *p);
 uintptr_t slab_unhide(struct slab *s, unsigned *count);
 
@@ -285,6 +286,8 @@ inline_ int64_t slab_retally(struct slab *s)
 	int64_t by = (int64_t)used - s->tallied;
 
 	slab_write(s->tallied, (uint16_t)used);
+	if (unlikely(s->late))
+		slab_set_late(s, 0);
 	return by;
 }
 
@@ -293,10 +296,8 @@ inline_ void slab_settle(struct slab *s)
 {
 	int64_t by = slab_retally(s);
 
-	if (by) {
-		tally(s->node, s->cls, COUNT_used, by);
-		telemetry_map_used(s, s->tallied);
-	}
+	if (by)
+		tally_used(s, by, 0);
 }
 
 inline_ void slab_set_used(struct slab *s, uint32_t used, uint32_t left)

@@ -10,12 +10,15 @@
 
 #define HIDE_FREE_MIN ((int64_t)128 << 10) /* bytes free in the node's slabs of the class */
 
-static bool class_is_sparse(const struct slab *s)
+bool slab_is_sparse(const struct slab *s)
 {
-	_Atomic uint64_t *count = pools[s->node].count[s->cls];
+	const struct pool *p = &pools[s->node];
+	const _Atomic uint64_t *count = p->count[s->cls];
 	int64_t slots = (int64_t)atomic_load_explicit(&count[COUNT_slots], memory_order_relaxed);
 	int64_t used = (int64_t)atomic_load_explicit(&count[COUNT_used], memory_order_relaxed);
-	int64_t spare = slots - used;
+	int64_t late = (int64_t)atomic_load_explicit(&p->late[s->cls], memory_order_relaxed);
+	int64_t own = (int64_t)s->tallied - s->late - slab_used(s);
+	int64_t spare = slots - used + late + own;
 
 	return spare * 5 >= slots && spare * (int64_t)s->size >= HIDE_FREE_MIN;
 }
@@ -104,9 +107,9 @@ static void relink(struct slab *s, uint64_t blocks)
 	}
 }
 
-void slab_hide(struct slab *s, bool always)
+void slab_hide(struct slab *s)
 {
-	if (s->capacity > 64 || !(always || class_is_sparse(s)))
+	if (s->capacity > 64)
 		return;
 	uint64_t blocks = free_mask(s);
 	granules gone = idle_granules(s, blocks | s->hidden);
@@ -175,7 +178,7 @@ static void trim_slab(struct slab *s)
 		tally(s->node, s->cls, COUNT_remote_in, n);
 	}
 	slab_settle(s);
-	slab_hide(s, true);
+	slab_hide(s);
 	pool_list_slab(s);
 }
 

@@ -157,6 +157,7 @@ void slab_refile(struct slab *s, unsigned index)
 	bool misplaced = index != layout_window_of(&layout, slab_addr(s)), was = s->misplaced;
 	unsigned from = s->node;
 
+	slab_set_late(s, 0);
 	slab_write(s->misplaced, misplaced);
 	slab_set_node(s, index);
 	for (unsigned i = 0; i < sizeof(by) / sizeof(by[0]); i++) {

@@ -23,6 +23,7 @@ struct pool {
 	struct heap *idle_heaps;
 	struct slab *partial[CLASS_COUNT];
 	_Atomic uint32_t partial_count[CLASS_COUNT]; /* read without the lock as a hint */
+	_Atomic uint64_t late[CLASS_COUNT];	     /* sums of the slabs' .late */
 	/* What changes most of a class shares a line, in the mirror too. */
 	_Atomic uint64_t count[CLASS_COUNT][TELEMETRY_ROW_WORDS] cache_aligned;
 };
@@ -42,18 +43,14 @@ inline_ void tally(unsigned index, unsigned cls, enum counter c, int64_t delta)
 	telemetry_mirror(index, cls, c, count);
 }
 
-/* Two counters of a row at once: one barrier for what the mirror gets. */
-inline_ void tally_two(unsigned index, unsigned cls, enum counter a, int64_t by_a, enum counter b,
-		       int64_t by_b)
+/* The owner saw so many frees that the counters learn of later. */
+inline_ void slab_set_late(struct slab *s, unsigned late)
 {
-	_Atomic uint64_t *truth = pools[index].count[cls];
+	int64_t more = (int64_t)late - s->late;
 
-	count_add(&truth[a], (uint64_t)by_a);
-	count_add(&truth[b], (uint64_t)by_b);
-	uint64_t *row = telemetry_row(index, cls);
-
-	if (row)
-		telemetry_store_two(row, truth, a, b);
+	if (more)
+		count_add(&pools[s->node].late[s->cls], (uint64_t)more);
+	s->late = (uint16_t)late;
 }
 
 struct tally_item {
@@ -61,24 +58,48 @@ struct tally_item {
 	int64_t by;
 };
 
-/* The same of several. */
+/* Two to four counters of a row at once: one barrier for what the mirror gets. */
 inline_ void tally_items(unsigned index, unsigned cls, const struct tally_item *item, unsigned n)
 {
-	_Atomic uint64_t *row = pools[index].count[cls];
-	uint32_t changed = 0;
+	_Atomic uint64_t *truth = pools[index].count[cls];
 
-	for (unsigned i = 0; i < n; i++) {
-		if (item[i].by == 0)
-			continue;
-		count_add(&row[item[i].c], (uint64_t)item[i].by);
-		changed |= 1u << item[i].c;
-	}
-	telemetry_mirror_row(index, cls, changed, row);
+	for (unsigned i = 0; i < n; i++)
+		if (item[i].by)
+			count_add(&truth[item[i].c], (uint64_t)item[i].by);
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (likely(!row))
+		return;
+	if (n == 2)
+		telemetry_store_two(row, truth, item[0].c, item[1].c);
+	else
+		telemetry_store_four(row, truth, item[0].c, item[1].c, item[2].c, item[n - 1].c);
 }
 
 #define tally_row(index, cls, ...)                                                                 \
 	tally_items(index, cls, (const struct tally_item[]){__VA_ARGS__},                          \
 		    sizeof((const struct tally_item[]){__VA_ARGS__}) / sizeof(struct tally_item))
+
+/* What an OWNED slab uses, and the bin that was filled from it has, as its owner counts it now. */
+inline_ void tally_used(const struct slab *s, int64_t by, int64_t cached)
+{
+	_Atomic uint64_t *truth = pools[s->node].count[s->cls];
+
+	if (by)
+		count_add(&truth[COUNT_used], (uint64_t)by);
+	if (cached)
+		count_add(&truth[COUNT_cached], (uint64_t)cached);
+	telemetry_used(s->node, s->cls, truth, s);
+}
+
+/* A block was pushed onto a LISTED slab of the node and class, which may be anything by now. */
+inline_ void tally_pushed(unsigned index, unsigned cls, const struct slab *s)
+{
+	_Atomic uint64_t *truth = pools[index].count[cls];
+
+	count_add(&truth[COUNT_used], (uint64_t)-1);
+	telemetry_pushed(index, cls, truth, s);
+}
 
 /* Chooses the windows' place (and looks whether it is free), sets up `layout` and the pools; false:
  * no memory. */

@@ -38,12 +38,8 @@ noinline_ static void bin_tally(struct heap *h, struct slab *s, unsigned cached)
 	int64_t more = (int64_t)cached - c->cached, by = slab_retally(s);
 
 	c->cached = (uint16_t)cached;
-	if (by && more)
-		tally_two(s->node, s->cls, COUNT_used, by, COUNT_cached, more);
-	else if (by | more)
-		tally(s->node, s->cls, by ? COUNT_used : COUNT_cached, by + more);
-	if (by)
-		telemetry_map_used(s, s->tallied);
+	if (by | more)
+		tally_used(s, by, more);
 }
 
 /*
@@ -59,8 +55,12 @@ static void bin_account(struct heap *h, struct slab *s, unsigned used, unsigned 
 	if (unlikely(s->idle))
 		left = slab_idle_left(cached);
 	slab_set_used(s, used, left);
-	if (used != s->tallied || c->cached_node != s->node ||
-	    (unsigned)c->cached - cached >= CACHED_SLACK)
+	bool same = c->cached_node == s->node && (unsigned)c->cached - cached < CACHED_SLACK;
+
+	if (likely(slab_is_told(s, used) && same))
+		return;
+	slab_set_late(s, 0);
+	if (used != s->tallied || !same)
 		bin_tally(h, s, cached);
 }
 

@@ -70,6 +70,12 @@ static unsigned look_after(const struct slab *s, unsigned out, bool current)
 	return slab_look_step(s, out);
 }
 
+/* Whether the counters are still within what is documented of them when the next look comes. */
+static bool may_wait(const struct slab *s)
+{
+	return s->tallied - slab_used(s) + slab_look_step(s, slab_used(s)) <= s->capacity / 4u + 1;
+}
+
 /*
  * .left ran out: is the slab empty?  Blocks in the bin count as used, so for the current slab the
  * bin is walked.
@@ -104,9 +110,14 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 		s->patience++;
 	if (spent) /* counted with those that follow */
 		return;
-	slab_settle(s);
-	if (out && s->size >= HIDE_SIZE_MIN)
-		slab_hide(s, false);
+	bool sparse = out && s->size >= HIDE_SIZE_MIN && slab_is_sparse(s);
+
+	if (out && !current && !sparse && may_wait(s))
+		slab_set_late(s, s->tallied - slab_used(s));
+	else
+		slab_settle(s);
+	if (sparse)
+		slab_hide(s);
 }
 
 static void free_own(struct heap *h, struct slab *s, void *p)
@@ -178,8 +189,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 	case PUSHED:
 		return;
 	case PUSHED_LISTED:
-		tally(node, cls, COUNT_used, -1);
-		telemetry_map(s);
+		tally_pushed(node, cls, s);
 		return;
 	case PUSHED_FIRST:
 		tally_row(s->node, s->cls, {COUNT_full, -1}, {COUNT_active, 1});

@@ -30,6 +30,7 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	s->extended = 0;
 	s->left = s->base = 0;
 	slab_write(s->tallied, 0);
+	s->late = 0;
 	s->hidden = 0;
 	s->free = slab_end(s);
 	slab_set_node(s, node);
@@ -135,9 +136,10 @@ uint64_t slab_set_listed(struct slab *s)
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed), to;
 
 	do {
+		/* Before: who sees the word sees this (telemetry_map()). */
+		slab_write(s->listed, (uint16_t)remote_count(w));
 		to = remote_turn(w, SLAB_LISTED, slab_used(s));
 	} while (!word_change(&s->remote, &w, to));
-	slab_write(s->listed, (uint16_t)remote_count(to));
 	return to;
 }
 

@@ -77,6 +77,7 @@ struct slab {
 	uint16_t resident;   /* of this unit: a bit for each sixteenth populated by us */
 	uint16_t listed;     /* blocks on the remote list when it was LISTED */
 	uint16_t tallied;    /* used, as the node's counters know it */
+	uint16_t late;	     /* freed since, as the node's .late knows it */
 	uint8_t dirty;	     /* SPAN_FREE: may hold data (and memory) */
 	uint8_t misplaced;   /* landed elsewhere than asked, or over two nodes */
 	uint8_t patience;    /* looks in vain: the next is 2^patience frees away */
@@ -157,6 +158,19 @@ inline_ bool slab_has(const struct slab *s, uintptr_t link)
 inline_ uint32_t slab_used(const struct slab *s)
 {
 	return s->base + (uint32_t)s->left;
+}
+
+_Static_assert(offsetof(struct slab, late) == offsetof(struct slab, tallied) + 2 &&
+		   __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "both are one number below");
+
+/* The counters know that so much is used, and nothing is late: one comparison. */
+inline_ bool slab_is_told(const struct slab *s, uint32_t used)
+{
+	uint32_t both;
+
+	__builtin_memcpy(&both, &s->tallied, sizeof both);
+	return both == used;
 }
 
 /* One local free counted; true: it is time to look (release.c). */

@@ -4,9 +4,9 @@
 
 /*
  * The counters of one node and one class.  To add one, add one line.  All are exact at every slab
- * transition (allocator/slab.h); between two transitions of a slab its `used` may lag by the local
- * frees not yet looked at (a quarter of its capacity; any of a slab that a heap allocates from, or
- * lately did), and by blocks that others freed into an owned slab until the owner takes them.
+ * transition (allocator/slab.h); between two transitions of a slab its `used` may lag by local
+ * frees (a quarter of its capacity; any of a slab that a heap allocates from, or lately did), and
+ * by blocks that others freed into an owned slab until the owner takes them.
  *
  * `own`, `asked` and `looked` may lag by 256 refills of step 1, until another step is taken.
  * `cached` follows a bin that gets shorter from refill to refill only by 32 blocks and more.

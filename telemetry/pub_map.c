@@ -32,16 +32,25 @@ size_t map_pages_wanted(uint64_t ram)
 /* RING_MAP_ACTIVE, _FULL, _PARTIAL for SLAB_OWNED, _FULL, _LISTED: a nibble each. */
 #define STATES (RING_MAP_ACTIVE | RING_MAP_FULL << 4 | RING_MAP_PARTIAL << 8)
 
-inline_ uint64_t slab_word(const struct slab *s)
+/* What the word of an OWNED, FULL or LISTED slab is, whose .remote was this. */
+inline_ uint64_t slab_word(const struct slab *s, uint64_t remote)
 {
-	uint64_t remote = atomic_load_explicit(&s->remote, memory_order_relaxed);
-	uint64_t used = read_field(s->tallied), births = read_field(s->births);
+	uint64_t w = read_field(s->births);
+	uint16_t used = read_field(s->tallied);
 
 	/* Each push onto a LISTED slab was counted as it came (release.c). */
-	if (unlikely(remote_state(remote) == SLAB_LISTED))
-		used = (used - remote_count(remote) + read_field(s->listed)) & 0xffff;
-	return births << 48 | used << 32 | slab_node(s) << 16 | read_field(s->cls) << 8 |
-	       read_field(s->misplaced) << 3 | (STATES >> 4 * remote_state(remote) & 7);
+	if (remote_state(remote) == SLAB_LISTED)
+		used = (uint16_t)(used - remote_count(remote) + read_field(s->listed));
+	w = w << 16 | used; /* one after the other: fewer instructions */
+	w = w << 16 | slab_node(s);
+	w = w << 8 | read_field(s->cls);
+	return w << 8 | read_field(s->misplaced) << 3 | (STATES >> 4 * remote_state(remote) & 7);
+}
+
+/* What was stored before its state (slab.c) is seen with it. */
+inline_ uint64_t read_remote(const struct slab *s)
+{
+	return atomic_load_explicit(&s->remote, memory_order_acquire);
 }
 
 static uint64_t other_word(const struct map_writer *m, const struct slab *s, size_t unit)
@@ -54,7 +63,7 @@ static uint64_t other_word(const struct map_writer *m, const struct slab *s, siz
 						(uint64_t)pool << 16 | RING_MAP_LARGE
 					  : 0;
 	if (part == UNIT_FIRST) /* by now */
-		return slab_word(s);
+		return slab_word(s, read_remote(s));
 	if (part >= UNIT_INNER)
 		return births | (uint64_t)(part - UNIT_INNER) << 32 | RING_MAP_INNER;
 	return births | (part == UNIT_KEPT ? (uint64_t)pool << 16 | RING_MAP_EMPTY : RING_MAP_FREE);
@@ -63,7 +72,7 @@ static uint64_t other_word(const struct map_writer *m, const struct slab *s, siz
 inline_ uint64_t map_word(const struct map_writer *m, const struct slab *s, size_t unit)
 {
 	return likely(read_field(s->part) == UNIT_FIRST && unit < m->large_from)
-		   ? slab_word(s)
+		   ? slab_word(s, read_remote(s))
 		   : other_word(m, s, unit);
 }
 
@@ -179,16 +188,22 @@ inline_ size_t unit_of(const struct slab *s)
 	return ((uintptr_t)s - layout.table) >> SLAB_DESC_SHIFT;
 }
 
+/* Where the unit is in the map: a page, 0 (none yet) or MAP_LOST. */
+inline_ uint32_t page_of(const struct map_writer *m, size_t unit)
+{
+	return atomic_load_explicit(&m->dir[unit / RING_MAP_UNITS], memory_order_acquire);
+}
+
 /* Where the unit's word is, given a place if it is not 0; NULL: nowhere. */
 inline_ uint64_t *word_place(struct map_writer *m, size_t unit, bool zero)
 {
-	uint32_t page = atomic_load_explicit(&m->dir[unit / RING_MAP_UNITS], memory_order_acquire);
+	uint32_t page = page_of(m, unit);
 	uint64_t *to = word_in(m, page, unit);
 
 	return likely(to != NULL) ? to : zero ? NULL : new_place(m, unit, page);
 }
 
-noinline_ void telemetry_map_store(struct map_writer *m, const struct slab *s)
+cold static void store_any(struct map_writer *m, const struct slab *s)
 {
 	size_t unit = unit_of(s);
 	uint64_t word = map_word(m, s, unit), stored;
@@ -200,9 +215,67 @@ noinline_ void telemetry_map_store(struct map_writer *m, const struct slab *s)
 	do {
 		stored = word;
 		ring_store(to, stored);
-		cmm_smp_mb();
+		if (!alone())
+			cmm_smp_mb();
 		word = map_word(m, s, unit);
 	} while (unlikely(word != stored));
+}
+
+/*
+ * A slab that is FULL or LISTED, as .remote says: as long as .remote is that, its word is.  Whoever
+ * changes anything of it changes .remote first, and stores after that (and after a locked
+ * instruction).  So looking at .remote again is enough.
+ */
+noinline_ void telemetry_map_store(struct map_writer *m, const struct slab *s)
+{
+	size_t unit = unit_of(s);
+	uint32_t page = page_of(m, unit);
+	uint64_t remote = read_remote(s);
+
+	if (likely(remote_state(remote) != SLAB_OWNED && read_field(s->part) == UNIT_FIRST &&
+		   unit < m->large_from && is_page(page))) {
+		ring_store(word_at(m, page, unit), slab_word(s, remote));
+		if (!alone())
+			cmm_smp_mb();
+		if (likely(read_remote(s) == remote))
+			return;
+	}
+	store_any(m, s);
+}
+
+/* One after the other. */
+cold static void store_pushed_slowly(uint64_t *row, const _Atomic uint64_t *truth,
+				     const struct slab *s)
+{
+	struct map_writer *m = telemetry_mapped();
+
+	telemetry_store(&row[COUNT_used], &truth[COUNT_used]);
+	if (m)
+		store_any(m, s);
+}
+
+/* As telemetry_store() and telemetry_map_store(), with one barrier. */
+noinline_ void telemetry_store_pushed(uint64_t *row, const _Atomic uint64_t *truth,
+				      const struct slab *s)
+{
+	struct map_writer *m = telemetry_mapped();
+	size_t unit = unit_of(s);
+	uint32_t page = likely(m != NULL) ? page_of(m, unit) : 0;
+	uint64_t remote = read_remote(s);
+
+	if (likely(remote_state(remote) == SLAB_LISTED && read_field(s->part) == UNIT_FIRST &&
+		   is_page(page))) {
+		uint64_t used = atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed);
+
+		ring_store(&row[COUNT_used], used);
+		ring_store(word_at(m, page, unit), slab_word(s, remote));
+		if (!alone())
+			cmm_smp_mb();
+		if (likely(atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed) == used &&
+			   read_remote(s) == remote))
+			return;
+	}
+	store_pushed_slowly(row, truth, s);
 }
 
 noinline_ void telemetry_map_store_own(struct map_writer *m, const struct slab *s)
@@ -223,23 +296,40 @@ inline_ void store_used(uint64_t *word, uint16_t used)
 	ring_store((uint16_t *)word + 2, used);
 }
 
-cold static void store_used_new(struct map_writer *m, size_t unit, uint32_t page, uint16_t used)
+cold static void store_used_slowly(uint64_t *row, const _Atomic uint64_t *truth,
+				   const struct slab *s)
 {
-	uint64_t *to = new_place(m, unit, page);
+	struct map_writer *m = telemetry_mapped();
+	uint64_t *to = m ? word_place(m, unit_of(s), false) : NULL;
 
 	if (to)
-		store_used(to, used);
+		store_used(to, s->tallied);
+	telemetry_store_two(row, truth, COUNT_used, COUNT_cached);
 }
 
-noinline_ void telemetry_map_store_used(struct map_writer *m, const struct slab *s, uint16_t used)
+/* As telemetry_store(); the map's word is the owner's alone. */
+noinline_ void telemetry_store_used(uint64_t *row, const _Atomic uint64_t *truth,
+				    const struct slab *s)
 {
+	struct map_writer *m = telemetry_mapped();
 	size_t unit = unit_of(s);
-	uint32_t page = atomic_load_explicit(&m->dir[unit / RING_MAP_UNITS], memory_order_acquire);
+	uint32_t page = likely(m != NULL) ? page_of(m, unit) : 0;
 
-	if (unlikely(!is_page(page)))
-		store_used_new(m, unit, page, used);
-	else
-		store_used(word_at(m, page, unit), used);
+	if (likely(is_page(page))) {
+		uint64_t used = atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed);
+		uint64_t cached = atomic_load_explicit(&truth[COUNT_cached], memory_order_relaxed);
+
+		store_used(word_at(m, page, unit), s->tallied);
+		ring_store(&row[COUNT_used], used);
+		ring_store(&row[COUNT_cached], cached);
+		if (!alone())
+			cmm_smp_mb();
+		if (likely(atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed) == used &&
+			   atomic_load_explicit(&truth[COUNT_cached], memory_order_relaxed) ==
+			       cached))
+			return;
+	}
+	store_used_slowly(row, truth, s);
 }
 
 /* --- Beginning. --- */

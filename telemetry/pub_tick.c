@@ -68,27 +68,27 @@ void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum coun
 			  atomic_load_explicit(&truth[b], memory_order_relaxed) != y));
 }
 
-void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed)
+/* Of three, one twice. */
+void telemetry_store_four(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
+			  enum counter b, enum counter c, enum counter d)
 {
-	uint64_t stored[COUNTER_COUNT];
+	uint64_t v, x, y, z;
 
-	while (changed) {
-		for (uint32_t left = changed; left; left &= left - 1) {
-			unsigned c = (unsigned)__builtin_ctz(left);
-
-			stored[c] = atomic_load_explicit(&truth[c], memory_order_relaxed);
-			ring_store(&to[c], stored[c]);
-		}
+	do {
+		v = atomic_load_explicit(&truth[a], memory_order_relaxed);
+		x = atomic_load_explicit(&truth[b], memory_order_relaxed);
+		y = atomic_load_explicit(&truth[c], memory_order_relaxed);
+		z = atomic_load_explicit(&truth[d], memory_order_relaxed);
+		ring_store(&row[a], v);
+		ring_store(&row[b], x);
+		ring_store(&row[c], y);
+		ring_store(&row[d], z);
 		if (!alone())
 			cmm_smp_mb();
-		for (uint32_t left = changed; left; left &= left - 1) {
-			unsigned c = (unsigned)__builtin_ctz(left);
-
-			if (likely(atomic_load_explicit(&truth[c], memory_order_relaxed) ==
-				   stored[c]))
-				changed &= ~(1u << c);
-		}
-	}
+	} while (unlikely(atomic_load_explicit(&truth[a], memory_order_relaxed) != v ||
+			  atomic_load_explicit(&truth[b], memory_order_relaxed) != x ||
+			  atomic_load_explicit(&truth[c], memory_order_relaxed) != y ||
+			  atomic_load_explicit(&truth[d], memory_order_relaxed) != z));
 }
 
 static void mirror_all(uint64_t *live)

@@ -32,10 +32,12 @@ void telemetry_tick_due(uint64_t now_ms);
 void telemetry_store(uint64_t *to, const _Atomic uint64_t *truth);
 void telemetry_map_store(struct map_writer *m, const struct slab *s);
 void telemetry_map_store_own(struct map_writer *m, const struct slab *s);
-void telemetry_map_store_used(struct map_writer *m, const struct slab *s, uint16_t used);
 void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
 			 enum counter b);
-void telemetry_store_row(uint64_t *to, const _Atomic uint64_t *truth, uint32_t changed);
+void telemetry_store_four(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
+			  enum counter b, enum counter c, enum counter d);
+void telemetry_store_used(uint64_t *row, const _Atomic uint64_t *truth, const struct slab *s);
+void telemetry_store_pushed(uint64_t *row, const _Atomic uint64_t *truth, const struct slab *s);
 
 /*
  * From slow paths of any thread, with no lock held and before or after main: begins to publish
@@ -72,16 +74,6 @@ inline_ void telemetry_mirror(unsigned index, unsigned cls, enum counter c,
 
 	if (row)
 		telemetry_store(row + c, truth);
-}
-
-/* The same after several of a row changed, a bit for each: one barrier for all. */
-inline_ void telemetry_mirror_row(unsigned index, unsigned cls, uint32_t changed,
-				  const _Atomic uint64_t *truth)
-{
-	uint64_t *row = telemetry_row(index, cls);
-
-	if (row)
-		telemetry_store_row(row, truth, changed);
 }
 
 /* The map, if there is one. */
@@ -123,13 +115,27 @@ inline_ void telemetry_map_own(const struct slab *s)
 		telemetry_map_store_own(map, s);
 }
 
-/* The same where .tallied alone changed. */
-inline_ void telemetry_map_used(const struct slab *s, uint16_t used)
+/*
+ * After .tallied of an OWNED slab changed, its owner calling, and `used`, perhaps `cached`, of its
+ * row (truth): counters and map with one barrier.
+ */
+inline_ void telemetry_used(unsigned index, unsigned cls, const _Atomic uint64_t *truth,
+			    const struct slab *s)
 {
-	struct map_writer *map = telemetry_mapped();
+	uint64_t *row = telemetry_row(index, cls);
 
-	if (unlikely(map))
-		telemetry_map_store_used(map, s, used);
+	if (unlikely(row))
+		telemetry_store_used(row, truth, s);
+}
+
+/* After a push onto a LISTED slab, whatever it is by now, and `used` of the row where it was. */
+inline_ void telemetry_pushed(unsigned index, unsigned cls, const _Atomic uint64_t *truth,
+			      const struct slab *s)
+{
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (unlikely(row))
+		telemetry_store_pushed(row, truth, s);
 }
 
 /* In the child of a fork; a raw fork that does not call it is as safe. */

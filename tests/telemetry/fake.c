@@ -76,8 +76,7 @@ void fake_slab_use(struct slab *s, unsigned used)
 	int64_t more = (int64_t)used - s->tallied;
 
 	slab_write(s->tallied, (uint16_t)used);
-	fake_add(s->node, s->cls, COUNT_used, more);
-	telemetry_map_used(s, s->tallied);
+	tally_used(s, more, 0);
 }
 
 void fake_slab_dies(struct slab *s, bool kept)

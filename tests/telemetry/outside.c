@@ -193,7 +193,7 @@ static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current,
 			   unsigned long *lately)
 {
 	uint64_t w = s->remote;
-	int64_t quarter = (int64_t)max_size(s->capacity / 4u, 16);
+	int64_t quarter = (int64_t)max_size(s->capacity / 4u, s->size < 1024 ? 16 : 2);
 
 	switch (remote_state(w)) {
 	case SLAB_FULL:

@@ -15,17 +15,29 @@
 #include "tests/telemetry/folder.h"
 #include "tests/telemetry/tap.h"
 
-#define WARM	   200 /* replacements of each block before the counting */
-#define OPERATIONS 10000
-#define TICKS	   500
+#define WARM	    60 /* replacements of each block before the counting */
+#define BURSTS	    40 /* of operations that are counted, with others between them: a trap is slow */
+#define COUNTED	    50 /* of a burst */
+#define BETWEEN	    150
+#define COUNTED_ALL (BURSTS * COUNTED)
+#define TICKS	    500
+
+/* Blocks of random size, replaced at random; lock: locked instructions in so many operations. */
+static const struct load {
+	const char *name;
+	unsigned blocks, size_min, size_max, lock;
+} loads[] = {
+    {"slabs that fill and empty by turns", 2000, 16, 1023, COUNTED_ALL / 10},
+    {"slabs that are full, and not by turns", 20000, 16, 1023, COUNTED_ALL / 10},
+    {"slabs of large blocks, looked at often", 50000, 1, 4000, COUNTED_ALL / 3},
+};
 
 struct cost {
 	unsigned long instructions, locked;
 	bool good;
 };
 
-/* Random replacement, sizes 16 to 1023: slabs fill, empty, and are born. */
-static void work(void **block, unsigned blocks, unsigned long n)
+static void work(const struct load *l, void **block, unsigned long n)
 {
 	static uint64_t state = 88172645463325252;
 
@@ -33,10 +45,10 @@ static void work(void **block, unsigned blocks, unsigned long n)
 		state ^= state << 13;
 		state ^= state >> 7;
 		state ^= state << 17;
-		unsigned i = state % blocks;
+		unsigned i = state % l->blocks;
 
 		free(block[i]);
-		block[i] = malloc(16 + (state >> 32) % 1008);
+		block[i] = malloc(l->size_min + (state >> 32) % (l->size_max - l->size_min + 1));
 	}
 }
 
@@ -52,29 +64,32 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	seen.locked += *at == 0xf0; /* the lock prefix */
 }
 
-/* The work with the trap flag set: a signal after each instruction counts it. */
-static int be_child(unsigned blocks)
+/* With the trap flag set a signal after each instruction counts it. */
+static int be_child(const struct load *l)
 {
 	struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
-	void **block = calloc(blocks, sizeof *block);
+	void **block = calloc(l->blocks, sizeof *block);
 
 	sigaction(SIGTRAP, &action, NULL);
-	work(block, blocks, (unsigned long)blocks * WARM);
-	__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
-	work(block, blocks, OPERATIONS);
-	__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+	work(l, block, (unsigned long)l->blocks * WARM);
+	for (unsigned i = 0; i < BURSTS; i++) {
+		__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+		work(l, block, COUNTED);
+		__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+		work(l, block, BETWEEN);
+	}
 	printf("%lu %lu\n", seen.instructions, seen.locked);
 	return 0;
 }
 #else
-static int be_child(unsigned blocks)
+static int be_child(const struct load *l)
 {
-	(void)blocks;
+	(void)l;
 	return 1;
 }
 #endif
 
-static struct cost count(const char *self, const char *library, const char *dir, unsigned blocks,
+static struct cost count(const char *self, const char *library, const char *dir, unsigned load,
 			 bool on)
 {
 	struct cost c = {0};
@@ -91,7 +106,7 @@ static struct cost count(const char *self, const char *library, const char *dir,
 		setenv("NUMASLAB_PUBLISH_AFTER_MS", "0", 1);
 		setenv("NUMASLAB_TICK_MS", "60000", 1); /* traps make a tick due too often */
 		dup2(out[1], 1);
-		snprintf(number, sizeof number, "%u", blocks);
+		snprintf(number, sizeof number, "%u", load);
 		execl(self, self, "--child", number, NULL);
 		_exit(127);
 	}
@@ -133,14 +148,13 @@ static double tick_time(const char *dir)
 }
 
 #if defined(__x86_64__)
-/* Of few blocks and of many, whose slabs are full and not by turns. */
-static void compare(const char *self, const char *library, const char *dir, unsigned blocks)
+static void compare(const char *self, const char *library, const char *dir, unsigned load)
 {
-	struct cost off = count(self, library, dir, blocks, false);
-	struct cost on = count(self, library, dir, blocks, true);
+	struct cost off = count(self, library, dir, load, false);
+	struct cost on = count(self, library, dir, load, true);
 
 	ok(access(dir, F_OK) == 0, "one of the two did publish");
-	if (!ok(off.good && on.good, "counted, %u blocks", blocks))
+	if (!ok(off.good && on.good, "counted: %s", loads[load].name))
 		return;
 	double more = 100 * ((double)on.instructions / (double)off.instructions - 1);
 
@@ -148,7 +162,7 @@ static void compare(const char *self, const char *library, const char *dir, unsi
 	   off.instructions);
 	ok(on.locked <= off.locked + off.locked / 100,
 	   "no more locked instructions (%lu, %lu without)", on.locked, off.locked);
-	ok(off.locked <= OPERATIONS / 10, "and few (%d operations)", OPERATIONS);
+	ok(off.locked <= loads[load].lock, "and few (%d operations)", COUNTED_ALL);
 }
 #endif
 
@@ -159,7 +173,7 @@ int main(int argc, char **argv)
 	char library[4096], relative[4096], sub[80];
 
 	if (argc > 2 && !strcmp(argv[1], "--child"))
-		return be_child((unsigned)atoi(argv[2]));
+		return be_child(&loads[atoi(argv[2])]);
 	snprintf(relative, sizeof relative, "%s/libnumaslab.so", build);
 	if (!realpath(relative, library) || !(dir = folder_make("/tmp/numaslab-cost-XXXXXX"))) {
 		printf("1..0 # SKIP no %s\n", relative);
@@ -169,8 +183,8 @@ int main(int argc, char **argv)
 #if !defined(__x86_64__)
 	ok(true, "instructions # SKIP the trap flag is known on x86-64 only");
 #else
-	compare(argv[0], library, sub, 2000);
-	compare(argv[0], library, sub, 20000);
+	for (unsigned i = 0; i < sizeof loads / sizeof *loads; i++)
+		compare(argv[0], library, sub, i);
 #endif
 	double best = tick_time(sub);
 	ok(best <= 50, "a tick takes %.1f us on one node, at any size of heap", best);

@@ -153,6 +153,112 @@ static void map(void)
 	ok_equal((long long)wrong, 0, "two ask for the same page, and both are on it");
 }
 
+/* --- Pushes. --- */
+
+static bool push(struct slab *s)
+{
+	uint64_t w = atomic_load(&s->remote);
+
+	if (remote_state(w) != SLAB_LISTED || remote_count(w) >= remote_used(w))
+		return false;
+	return atomic_compare_exchange_strong(&s->remote, &w, remote_push(w, 1));
+}
+
+static void push_one(void)
+{
+	if (push(slab))
+		tally_pushed(0, slab->cls, slab);
+}
+
+static void push_two(void)
+{
+	push_one();
+	push_one();
+}
+
+static void list_it(void)
+{
+	slab_set_listed(slab);
+	tally_row(0, slab->cls, {COUNT_active, -1}, {COUNT_partial, 1});
+	telemetry_map(slab);
+}
+
+static void own_it(void)
+{
+	slab_set_owned(slab);
+	tally_row(0, slab->cls, {COUNT_partial, -1}, {COUNT_active, 1});
+	telemetry_map_own(slab);
+}
+
+/* Owned, with something out, some of it pushed before. */
+static void make_owned(void)
+{
+	if (remote_state(atomic_load(&slab->remote)) == SLAB_LISTED)
+		own_it();
+	atomic_store(&slab->remote, remote_push(remote_taken(atomic_load(&slab->remote)), 1));
+	slab->base = 99;
+	slab->left = 1;
+	fake_slab_use(slab, 100);
+}
+
+static void make_listed(void)
+{
+	make_owned();
+	list_it();
+}
+
+/* It is taken, dies, and is born as another one. */
+static void take_and_live_on(void)
+{
+	if (remote_state(atomic_load(&slab->remote)) == SLAB_LISTED)
+		own_it();
+	live_on();
+}
+
+static bool is_exact(void)
+{
+	uint64_t *live = atomic_load(&telemetry_words->live);
+	bool exact = fake_map_word(slab) == fake_map_truth(slab);
+
+	for (unsigned cls = 0; cls < 12; cls++)
+		for (unsigned c = 0; c < COUNTER_COUNT; c++)
+			exact &= ring_load(&live[cls * RING_ROW_WORDS + c]) ==
+				 atomic_load(&pools[0].count[cls][c]);
+	return exact;
+}
+
+static void pushes(void)
+{
+	static const struct {
+		const char *name;
+		void (*prepare)(void), (*one)(void), (*two)(void);
+	} pairs[] = {
+	    {"pushes inside a push", make_listed, push_one, push_two},
+	    {"pushes inside its listing", make_owned, list_it, push_two},
+	    {"pushes as it is taken", make_listed, own_it, push_two},
+	    {"it is taken inside a push", make_listed, push_one, own_it},
+	    {"it is taken, dies and is born inside a push", make_listed, push_one,
+	     take_and_live_on},
+	    {"it is taken, fills and is listed again inside a push", make_listed, push_one,
+	     make_listed},
+	    {"pushes as it is taken, dies and is born", make_listed, take_and_live_on, push_two},
+	};
+
+	for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		unsigned long k = 0, wrong = 0;
+		bool more = true;
+
+		for (; more; k++) {
+			slab = k % 50 ? slab : fake_slab_born(0, 5, 1);
+			pairs[i].prepare();
+			more = interleave(pairs[i].one, pairs[i].two, k);
+			wrong += !is_exact();
+		}
+		ok(wrong == 0 && k > 30,
+		   "%s, at each of %lu instructions: map and counters are exact", pairs[i].name, k);
+	}
+}
+
 /* --- The ring. --- */
 
 static struct {
@@ -309,6 +415,7 @@ int main(void)
 	telemetry_tick(1000);
 	mirror();
 	map();
+	pushes();
 	lap_in_reader(false);
 	lap_in_reader(true);
 	read_in_writer(false);

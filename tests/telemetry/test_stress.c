@@ -185,8 +185,7 @@ static void push(struct slab *s)
 		if (remote_state(w) != SLAB_LISTED || remote_count(w) >= remote_used(w))
 			return;
 	} while (!atomic_compare_exchange_weak(&s->remote, &w, remote_push(w, 1)));
-	fake_add(0, 5, COUNT_used, -1);
-	telemetry_map(s);
+	tally_pushed(0, 5, s);
 }
 
 /* Its only owner, which lists it, takes it again, lets it die and be born. */

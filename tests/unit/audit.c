@@ -8,6 +8,7 @@
 /* What the walk found, to be compared with the counters. */
 struct sums {
 	int64_t count[NODES + 1][CLASS_COUNT][COUNTER_COUNT];
+	int64_t late[NODES][CLASS_COUNT];
 	int64_t held, dirty, idle;
 	size_t bin_units[2]; /* free clean, free dirty */
 	uint32_t listed[NODES][CLASS_COUNT];
@@ -124,6 +125,9 @@ static void audit_slab(const struct slab *s, struct sums *sum, bool known)
 		      "used %u, out %u, in the bin %u, remote %u, size %u", used,
 		      sum->out[s - slab_of(layout.base)], cached, remote_count(word), s->size);
 	CHECK(s->tallied >= used || s->tallied <= s->capacity, "tallied");
+	CHECK(s->late <= s->capacity / 4 && s->late <= s->tallied - used, "late");
+	CHECK(s->late == 0 || remote_state(word) == SLAB_OWNED, "late, and nobody's");
+	sum->late[s->node][s->cls] += s->late;
 	count[s->cls][COUNT_slots] += s->capacity;
 	count[s->cls][COUNT_used] += s->tallied;
 	/* Pushes onto a LISTED slab are counted as they happen. */
@@ -230,6 +234,10 @@ static void audit_counters(const struct sums *sum)
 				      "node %u class %u %s: counter %ld, walk %ld", i, cls, name[k],
 				      (long)get(i, cls, exact[k]),
 				      (long)sum->count[i][cls][exact[k]]);
+	for (unsigned i = 0; i < topology.count; i++)
+		for (unsigned cls = 0; cls < CLASS_COUNT; cls++)
+			CHECK(atomic_load(&pools[i].late[cls]) == sum->late[i][cls],
+			      "node %u class %u late", i, cls);
 	CHECK(get(topology.count, 0, COUNT_active) == sum->count[topology.count][0][COUNT_active],
 	      "large blocks");
 	const struct slab *kept = large_kept();

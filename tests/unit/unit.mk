@@ -11,7 +11,7 @@ UT_REAL := $(UT_ALLOC)
 UT_FAKE := $(filter-out $(UT)/lib/allocator/os.o,$(UT_ALLOC)) $(UT)/obj/os_fake.o $(UT)/obj/os_fake_rest.o $(UT)/obj/audit.o
 
 UT_PURE := test_sizeclass test_link test_layout test_slab test_slab_steps test_tunables
-UT_MACHINE := test_span test_large test_salvage test_topology test_ladder test_placement test_random test_faults \
+UT_MACHINE := test_span test_large test_salvage test_looks test_topology test_ladder test_placement test_random test_faults \
 	test_observe test_observe_bind
 UT_CMOCKA := $(UT_PURE:%=$(UT)/%) $(UT_MACHINE:%=$(UT)/%)
 

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Looks at slabs of large blocks: what the counters learn of them late, they know at once. */
+#include "tests/unit/machine.h"
+
+#define SIZE  4096u /* 16 to a slab, a look at every second free, a page each */
+#define SLAB  16u
+#define SLABS 64u
+
+static void *block[SLABS * SLAB];
+static unsigned cls;
+
+static void fill(unsigned nodes)
+{
+	machine_start(nodes, 64);
+	cls = class_of(SIZE);
+	take_many(block, SLABS * SLAB, SIZE);
+	CHECK(count_of(0, COUNT_slots) == SLABS * SLAB, "whole slabs");
+}
+
+/* Of each slab the next one is freed. */
+static void round_of_frees(unsigned n)
+{
+	free_many(block, n, SLABS * SLAB, SLAB);
+}
+
+static long late(unsigned node)
+{
+	return (long)atomic_load(&pools[node].late[cls]);
+}
+
+static unsigned slabs_hidden(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SLABS; i++)
+		n += slab_head((uintptr_t)block[i * SLAB + SLAB - 1])->hidden != 0;
+	return n;
+}
+
+static void counters_wait(const void *arg)
+{
+	(void)arg;
+	fill(1);
+	for (unsigned n = 0; n < 3; n++)
+		round_of_frees(n);
+	/* The first free of a FULL slab is a transition, and counted; the slab that blocks came
+	 * from last is not looked at. */
+	CHECK(late(0) == 2 * (long)(SLABS - 1), "%ld late", late(0));
+	CHECK(count_of(0, COUNT_used) == SLABS * SLAB - (SLABS - 1), "%ld counted",
+	      count_of(0, COUNT_used));
+	audit(&(struct audit_live){block, SLABS * SLAB}, true);
+	/* Taken again nothing has changed for them. */
+	for (unsigned n = 0; n < 3; n++)
+		for (unsigned i = n; i < SLABS * SLAB; i += SLAB)
+			take_many(block + i, 1, SIZE);
+	CHECK(late(0) == 0 && count_of(0, COUNT_used) == SLABS * SLAB, "%ld late", late(0));
+	audit(&(struct audit_live){block, SLABS * SLAB}, true);
+}
+
+/* A quarter of a slab, and what is freed then is counted. */
+static void but_not_long(const void *arg)
+{
+	(void)arg;
+	fill(1);
+	for (unsigned n = 0; n < SLAB - 1; n++) {
+		round_of_frees(n);
+		for (unsigned i = SLAB; i < SLABS * SLAB; i += SLAB) {
+			const struct slab *s = slab_head((uintptr_t)block[i + SLAB - 1]);
+
+			CHECK(s->spent || s->tallied - slab_used(s) <= SLAB / 4 ||
+				  s == thread_state.heap->cls[cls].current,
+			      "%u used, %u counted", slab_used(s), s->tallied);
+		}
+		audit(&(struct audit_live){block, SLABS * SLAB}, true);
+	}
+}
+
+/* A fifth of the class is free as the fifth of each 16 goes, whatever is counted by then. */
+static void give_back_does_not_wait(const void *arg)
+{
+	(void)arg;
+	fill(1);
+	for (unsigned n = 0; n < 3; n++)
+		round_of_frees(n);
+	CHECK(slabs_hidden() == 0 && count_of(0, COUNT_released) == 0, "too early");
+	round_of_frees(3);
+	CHECK(slabs_hidden() == 0, "too early");
+	round_of_frees(4);
+	CHECK(slabs_hidden() >= SLABS - 10, "%u of %u slabs gave back", slabs_hidden(), SLABS);
+	CHECK(count_of(0, COUNT_released) >= (long)(5 * SIZE * (SLABS - 10)), "%ld bytes",
+	      count_of(0, COUNT_released));
+	audit(&(struct audit_live){block, SLABS * SLAB}, true);
+}
+
+/* What is late goes with its slab: onto a list, to another node, back to the window. */
+static void late_goes_with_its_slab(const void *arg)
+{
+	(void)arg;
+	fill(2);
+	for (unsigned n = 0; n < 3; n++)
+		round_of_frees(n);
+	struct slab *moved = slab_head((uintptr_t)block[5 * SLAB + 15]);
+	CHECK(moved->late == 2);
+	slab_refile(moved, 1); /* as its owner does that finds its memory elsewhere */
+	CHECK(late(0) == 2 * (long)(SLABS - 2) && late(1) == 0, "%ld and %ld late", late(0),
+	      late(1));
+	audit(&(struct audit_live){block, SLABS * SLAB}, false);
+	run_on(1);
+	take_many(block, 1, SIZE); /* the heap is given up, a part of it at once */
+	ns_malloc_trim(0);	   /* and the rest */
+	CHECK(late(0) == 0 && late(1) == 0, "%ld and %ld late", late(0), late(1));
+	audit(&(struct audit_live){block, SLABS * SLAB}, false);
+	free_many(block, 0, SLABS * SLAB, 1);
+	ns_malloc_trim(0);
+	CHECK(late(0) == 0 && late(1) == 0);
+	audit_all_returned();
+}
+
+#define scenario(name)                                                                             \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_child(name, NULL);                                                          \
+	}
+
+scenario(counters_wait) scenario(but_not_long) scenario(give_back_does_not_wait)
+    scenario(late_goes_with_its_slab)
+
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_counters_wait),
+	    cmocka_unit_test(test_but_not_long),
+	    cmocka_unit_test(test_give_back_does_not_wait),
+	    cmocka_unit_test(test_late_goes_with_its_slab),
+};
+
+TAP_MAIN(tests)
