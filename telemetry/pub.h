@@ -3,8 +3,8 @@
 #define NUMASLAB_PUB_H
 
 /*
- * Inside the writer: its system calls (pub_os.c), the ring (pub_ring.c), the slab map (pub_map.c),
- * the files (pub_layout.c, pub_file.c, pub_cap.c).
+ * Inside the writer: its system calls (pub_os.c), the ring (pub_ring.c), the slab map (pub_map.c,
+ * pub_pages.c), the files (pub_layout.c, pub_file.c, pub_cap.c).
  */
 
 #include "allocator/os.h"
@@ -95,15 +95,20 @@ bool ring_write(struct ring_writer *w, uint64_t now_ms, ring_fill *fill, void *d
 struct map_writer {
 	_Atomic uint32_t *dir; /* private, the truth: 1 + page, 0 none, MAP_LOST; NULL: no map */
 	uint32_t *shown;       /* SLAB_DIR of the file */
-	char *words;	       /* SLAB_MAP of it, of which .mapped bytes are mapped */
+	char *words;	       /* SLAB_MAP of it */
 	char *view;	       /* both once more, read-only; NULL: there is none */
 	struct ring_header *file;
 	size_t dir_count, pages, dir_bytes;
-	size_t large_from; /* unit from which on all are large blocks' */
-	_Atomic size_t mapped;
+	size_t large_from;	       /* unit from which on all are large blocks' */
+	_Atomic size_t mapped, viewed; /* bytes of .words, and of the map in .view */
 	_Atomic uint32_t given, spare; /* pages; one that lost a race for its place, 0: none */
 	_Atomic uint64_t lost;
 };
+
+#define MAP_LOST UINT32_MAX /* there was no room or memory: not asked again */
+
+/* A page for RING_MAP_UNITS units; returns what stands in the directory then. */
+uint32_t map_give_page(struct map_writer *m, size_t place);
 
 /* How many pages of the map a machine of so much memory gets. */
 size_t map_pages_wanted(uint64_t ram);

@@ -21,6 +21,7 @@
  */
 
 #define GENERATIONS 16u
+#define UNFINISHED  ".new-"
 #define NO_GROUP    UINT32_MAX
 #define PINS_SIZE   (RING_PINS * sizeof(struct ring_pin))
 
@@ -271,7 +272,7 @@ static bool make_in(int dir, struct pub_files *f, const struct pub_layout *l, st
 	if (!choose_generation(dir, draft))
 		return false;
 	name_file(f->name, sizeof f->name, draft, "", "");
-	name_file(name, sizeof name, draft, ".new-", "");
+	name_file(name, sizeof name, draft, UNFINISHED, "");
 	pub_unlink_at(dir, name); /* of a publisher that was killed; the name is ours alone */
 	struct ring_header *h = make_file(dir, name, l, m);
 	if (!h)
@@ -315,35 +316,38 @@ bool pub_files_make(struct pub_files *f, const struct pub_layout *l, struct ring
 	return done;
 }
 
+/* By whole paths: a directory may be there and not to be opened, when descriptors are short. */
+static void remove_named(const struct pub_files *f, const char *before)
+{
+	char path[PUB_PATH_MAX + 128], *end = path + sizeof path;
+	char *at = put_text(put_text(path, end, f->dir), end, "/");
+
+	put_text(put_text(at, end, before), end, f->name);
+	pub_unlink_at(-1, path);
+	at = put_text(at, end, f->name);
+	for (unsigned i = 0; i < PUB_BESIDE; i++) {
+		put_text(at, end, pub_beside[i]);
+		pub_unlink_at(-1, path);
+	}
+}
+
 bool pub_files_show(struct pub_files *f)
 {
 	char name[128];
-	int dir = pub_open_dir(f->dir);
+	int dir = pub_open_dir(f->dir), r = dir;
 
-	if (dir < 0)
-		return false;
-	put_text(put_text(name, name + sizeof name, ".new-"), name + sizeof name, f->name);
-	int r = pub_rename_new(dir, name, f->name);
-	if (r < 0)
-		pub_unlink_at(dir, name);
-	for (unsigned i = 0; i < PUB_BESIDE && r < 0; i++) {
-		put_text(put_text(name, name + sizeof name, f->name), name + sizeof name,
-			 pub_beside[i]);
-		pub_unlink_at(dir, name);
+	if (dir >= 0) {
+		put_text(put_text(name, name + sizeof name, UNFINISHED), name + sizeof name,
+			 f->name);
+		r = pub_rename_new(dir, name, f->name);
+		pub_close(dir);
 	}
-	pub_close(dir);
+	if (r < 0)
+		remove_named(f, UNFINISHED);
 	return r == 0;
 }
 
 void pub_files_remove(struct pub_files *f)
 {
-	char path[PUB_PATH_MAX + 128], *end = path + sizeof path;
-	char *at = put_text(put_text(path, end, f->dir), end, "/");
-
-	at = put_text(at, end, f->name);
-	pub_unlink_at(-1, path);
-	for (unsigned i = 0; i < PUB_BESIDE; i++) {
-		put_text(at, end, pub_beside[i]);
-		pub_unlink_at(-1, path);
-	}
+	remove_named(f, "");
 }

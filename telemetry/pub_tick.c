@@ -162,8 +162,10 @@ static bool publish(struct state *s, uint64_t now_ms)
 	size_t dir_count = map_prepare(&s->map) ? s->map.dir_count : 0;
 	if (!pub_layout_plan(&l, topology.count + 1, dir_count, map_pages_wanted(pub_ram()),
 			     os_rlimit(RLIMIT_FSIZE)) ||
-	    !pub_files_make(&s->files, &l, &s->ring, &s->map, now_ms))
+	    !pub_files_make(&s->files, &l, &s->ring, &s->map, now_ms)) {
+		map_drop(&s->map);
 		return false;
+	}
 	uint64_t *live = (uint64_t *)((char *)s->ring.file + l.live);
 
 	fill_pools(&l, s->ring.file);

@@ -5,7 +5,7 @@ TM_WRITER := $(wildcard telemetry/pub_*.c) allocator/os.c allocator/tunables.c \
 TM_READER := $(READER_SRC) tools/machine.c tools/text.c
 TM_HEADERS := $(wildcard telemetry/*.h tools/reader*.h tests/telemetry/*.h allocator/*.h)
 
-TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_map $(TM)/test_picture \
+TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_map $(TM)/test_refused $(TM)/test_picture \
 	$(TM)/test_interleave $(TM)/test_stress $(TM)/test_steps \
 	$(TM)/test_cost $(TM)/test_control
 TEST_BINS += $(TM_UNITS) $(TM)/test_stress_tsan
