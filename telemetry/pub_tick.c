@@ -292,6 +292,8 @@ void telemetry_fork_child(void)
 
 	if (w != &nothing)
 		__builtin_memset((void *)w, 0, sizeof(struct state));
+	else /* who was at it may be a thread that is no more */
+		atomic_store_explicit(&starting, 0, memory_order_relaxed);
 }
 
 /*

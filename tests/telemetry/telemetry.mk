@@ -6,7 +6,7 @@ TM_READER := $(READER_SRC) tools/machine.c tools/text.c
 TM_HEADERS := $(wildcard telemetry/*.h tools/reader*.h tests/telemetry/*.h allocator/*.h)
 
 TM_UNITS  := $(TM)/test_layout $(TM)/test_ring $(TM)/test_map $(TM)/test_refused $(TM)/test_picture \
-	$(TM)/test_interleave $(TM)/test_stress $(TM)/test_steps \
+	$(TM)/test_interleave $(TM)/test_overtake $(TM)/test_stress $(TM)/test_steps \
 	$(TM)/test_cost $(TM)/test_control
 TEST_BINS += $(TM_UNITS) $(TM)/test_stress_tsan
 SUITES    += $(TM_UNITS) "$(TM)/test_stress_tsan 20000 2000" tests/telemetry/test_model.sh
