@@ -195,6 +195,10 @@ void heap_unlink(struct heap *h, struct slab *s);
  */
 void heap_spend_current(struct heap *h, struct class_heap *c);
 
+/* The slab that has been spent longest, of those with something by now, is partial; false: none
+ * has. */
+bool heap_find_spent(struct heap *h, struct class_heap *c);
+
 /* The slab that has been spent longest becomes FULL, or partial if it was freed into. */
 void heap_retire_spent(struct heap *h, struct class_heap *c);
 

@@ -201,6 +201,8 @@ static void *take_rest(struct heap *h, struct slab *s)
 /* Step 1.  A slab to be extended waits in .room while others have freed blocks. */
 static void *refill_own(struct heap *h, struct class_heap *c)
 {
+	bool sought = false;
+
 	for (;;) {
 		struct slab *s = c->current;
 
@@ -226,7 +228,9 @@ static void *refill_own(struct heap *h, struct class_heap *c)
 			c->current = c->room;
 			c->room = NULL;
 		} else if (c->spent.first) {
-			heap_retire_spent(h, c);
+			if (sought || !heap_find_spent(h, c))
+				heap_retire_spent(h, c);
+			sought = true;
 		} else {
 			return NULL;
 		}

@@ -17,7 +17,7 @@ static void slab_retire(struct heap *h, struct slab *s)
 	/* Before the state: the first freer may own it the moment it is FULL. */
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	if (slab_set_full(s)) {
-		tally_row(node, cls, {COUNT_active, -1}, {COUNT_full, 1}, {COUNT_used, used});
+		tally_state(node, cls, -1, 0, 1, used);
 		telemetry_map(s);
 		return;
 	}
@@ -37,6 +37,19 @@ void heap_retire_spent(struct heap *h, struct class_heap *c)
 		slab_retire(h, s);
 	else
 		heap_partial_add(h, s);
+}
+
+bool heap_find_spent(struct heap *h, struct class_heap *c)
+{
+	struct slab *s = c->spent.first;
+
+	while (s && link_is_end(s->free))
+		s = s->next;
+	if (!s)
+		return false;
+	heap_unlink(h, s);
+	heap_partial_add(h, s);
+	return true;
 }
 
 void heap_spend_current(struct heap *h, struct class_heap *c)

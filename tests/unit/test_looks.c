@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks at slabs of large blocks: what the counters learn of them late, they know at once. */
+/* Looks at slabs of large blocks: what the counters learn of them late, they know at once; and
+ * where there is something in slabs that are used up. */
 #include "tests/unit/machine.h"
 
 #define SIZE  4096u /* 16 to a slab, a look at every second free, a page each */
@@ -116,6 +117,26 @@ static void late_goes_with_its_slab(const void *arg)
 	audit_all_returned();
 }
 
+/* One of many that are used up was freed into: no other changes its state for that. */
+static void what_has_some_is_found(const void *arg)
+{
+	unsigned at = 40 * SLAB;
+
+	(void)arg;
+	fill(1);
+	round_of_frees(0);
+	for (unsigned i = 0; i < SLABS * SLAB; i += SLAB)
+		take_many(block + i, 1, SIZE);
+	long full = count_of(0, COUNT_full);
+	CHECK(full < SLABS / 2, "%ld FULL", full);
+	free_many(block, at, at + 1, 1);
+	take_many(block + at, 1, SIZE);
+	CHECK(count_of(0, COUNT_full) == full, "%ld FULL, %ld before", count_of(0, COUNT_full),
+	      full);
+	CHECK(count_of(0, COUNT_slots) == SLABS * SLAB, "and no slab is born");
+	audit(&(struct audit_live){block, SLABS * SLAB}, true);
+}
+
 #define scenario(name)                                                                             \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -124,13 +145,14 @@ static void late_goes_with_its_slab(const void *arg)
 	}
 
 scenario(counters_wait) scenario(but_not_long) scenario(give_back_does_not_wait)
-    scenario(late_goes_with_its_slab)
+    scenario(late_goes_with_its_slab) scenario(what_has_some_is_found)
 
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_counters_wait),
 	    cmocka_unit_test(test_but_not_long),
 	    cmocka_unit_test(test_give_back_does_not_wait),
 	    cmocka_unit_test(test_late_goes_with_its_slab),
+	    cmocka_unit_test(test_what_has_some_is_found),
 };
 
 TAP_MAIN(tests)
