@@ -301,7 +301,7 @@ inline_ void slab_settle(struct slab *s)
 	int64_t by = slab_retally(s);
 
 	if (by)
-		tally_used(s, by, 0);
+		tally_used(s, by);
 }
 
 inline_ void slab_set_used(struct slab *s, uint32_t used, uint32_t left)

@@ -230,7 +230,7 @@ void pool_list_slab(struct slab *s)
 	if (!remote_is_empty(word)) {
 		partial_add(p, s);
 		lock_release(&p->lock);
-		tally_row(p->index, cls, {COUNT_active, -1}, {COUNT_partial, 1});
+		tally_state(p->index, cls, -1, 1, 0, 0);
 		telemetry_map(s);
 		return;
 	}
@@ -268,7 +268,7 @@ struct slab *pool_take_partial(struct pool *p, unsigned cls)
 	}
 	lock_release(&p->lock);
 	if (s) {
-		tally_row(s->node, cls, {COUNT_partial, -1}, {COUNT_active, 1});
+		tally_state(s->node, cls, 1, -1, 0, 0);
 		telemetry_map_own(s);
 	}
 	return s;

@@ -80,16 +80,49 @@ inline_ void tally_items(unsigned index, unsigned cls, const struct tally_item *
 	tally_items(index, cls, (const struct tally_item[]){__VA_ARGS__},                          \
 		    sizeof((const struct tally_item[]){__VA_ARGS__}) / sizeof(struct tally_item))
 
-/* What an OWNED slab uses, and the bin that was filled from it has, as its owner counts it now. */
-inline_ void tally_used(const struct slab *s, int64_t by, int64_t cached)
+/* A slab's change of state, all that changes most often: constants, so that little is done. */
+inline_ void tally_state(unsigned index, unsigned cls, int64_t active, int64_t partial,
+			 int64_t full, int64_t used)
+{
+	_Atomic uint64_t *truth = pools[index].count[cls];
+
+	if (active)
+		count_add(&truth[COUNT_active], (uint64_t)active);
+	if (partial)
+		count_add(&truth[COUNT_partial], (uint64_t)partial);
+	if (full)
+		count_add(&truth[COUNT_full], (uint64_t)full);
+	if (used)
+		count_add(&truth[COUNT_used], (uint64_t)used);
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (unlikely(row))
+		telemetry_store_state(row, truth);
+}
+
+/* What an OWNED slab uses, as its owner counts it now. */
+inline_ void tally_used(const struct slab *s, int64_t by)
 {
 	_Atomic uint64_t *truth = pools[s->node].count[s->cls];
 
-	if (by)
-		count_add(&truth[COUNT_used], (uint64_t)by);
-	if (cached)
-		count_add(&truth[COUNT_cached], (uint64_t)cached);
-	telemetry_used(s->node, s->cls, truth, s);
+	count_add(&truth[COUNT_used], (uint64_t)by);
+	uint64_t *row = telemetry_row(s->node, s->cls);
+
+	if (unlikely(row))
+		telemetry_store_used(row, truth, s);
+}
+
+/* And what the bin has that was filled from it. */
+inline_ void tally_bin(const struct slab *s, int64_t by, int64_t cached)
+{
+	_Atomic uint64_t *truth = pools[s->node].count[s->cls];
+
+	count_add(&truth[COUNT_used], (uint64_t)by);
+	count_add(&truth[COUNT_cached], (uint64_t)cached);
+	uint64_t *row = telemetry_row(s->node, s->cls);
+
+	if (unlikely(row))
+		telemetry_store_bin(row, truth, s);
 }
 
 /* A block was pushed onto a LISTED slab of the node and class, which may be anything by now. */
@@ -98,7 +131,10 @@ inline_ void tally_pushed(unsigned index, unsigned cls, const struct slab *s)
 	_Atomic uint64_t *truth = pools[index].count[cls];
 
 	count_add(&truth[COUNT_used], (uint64_t)-1);
-	telemetry_pushed(index, cls, truth, s);
+	uint64_t *row = telemetry_row(index, cls);
+
+	if (unlikely(row))
+		telemetry_store_pushed(row, truth, s);
 }
 
 /* Chooses the windows' place (and looks whether it is free), sets up `layout` and the pools; false:

@@ -38,8 +38,12 @@ noinline_ static void bin_tally(struct heap *h, struct slab *s, unsigned cached)
 	int64_t more = (int64_t)cached - c->cached, by = slab_retally(s);
 
 	c->cached = (uint16_t)cached;
-	if (by | more)
-		tally_used(s, by, more);
+	if (by && more)
+		tally_bin(s, by, more);
+	else if (by)
+		tally_used(s, by);
+	else if (more)
+		tally(s->node, s->cls, COUNT_cached, more);
 }
 
 /*

@@ -70,10 +70,19 @@ static unsigned look_after(const struct slab *s, unsigned out, bool current)
 	return slab_look_step(s, out);
 }
 
-/* Whether the counters are still within what is documented of them when the next look comes. */
-static bool may_wait(const struct slab *s)
+/*
+ * The counters may lag by a quarter of the slab: until then they are told nothing, as what is taken
+ * from it before makes them right again.  False: it is more already.
+ */
+static bool may_wait(struct slab *s)
 {
-	return s->tallied - slab_used(s) + slab_look_step(s, slab_used(s)) <= s->capacity / 4u + 1;
+	uint32_t used = slab_used(s), lag = s->tallied - used, most = s->capacity / 4u;
+
+	if (lag > most)
+		return false;
+	slab_set_used(s, used, (uint32_t)min_size((uint32_t)s->left, most + 1 - lag));
+	slab_set_late(s, lag);
+	return true;
 }
 
 /*
@@ -112,9 +121,7 @@ noinline_ void free_look(struct heap *h, struct slab *s)
 		return;
 	bool sparse = out && s->size >= HIDE_SIZE_MIN && slab_is_sparse(s);
 
-	if (out && !current && !sparse && may_wait(s))
-		slab_set_late(s, s->tallied - slab_used(s));
-	else
+	if (!out || current || sparse || !may_wait(s))
 		slab_settle(s);
 	if (sparse)
 		slab_hide(s);
@@ -138,8 +145,7 @@ static void adopt(struct heap *h, struct slab *s, void *p)
 	slab_set_used(s, used - 1, look_after(s, used - 1, false));
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
 	heap_partial_add(h, s);
-	tally_row(s->node, s->cls, {COUNT_full, -1}, {COUNT_active, 1},
-		  {COUNT_used, slab_retally(s)});
+	tally_state(s->node, s->cls, 1, 0, -1, slab_retally(s));
 	telemetry_map_own(s);
 	if (unlikely(s->left == 0))
 		free_look(h, s);
@@ -192,7 +198,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		tally_pushed(node, cls, s);
 		return;
 	case PUSHED_FIRST:
-		tally_row(s->node, s->cls, {COUNT_full, -1}, {COUNT_active, 1});
+		tally_state(s->node, s->cls, 1, 0, -1, 0);
 		pool_list_slab(s);
 		return;
 	case PUSHED_LAST:

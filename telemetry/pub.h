@@ -93,10 +93,11 @@ bool ring_write(struct ring_writer *w, uint64_t now_ms, ring_fill *fill, void *d
 #define MAP_STEP       ((size_t)64 << 10) /* the mapping grows by so much; >= a page anywhere */
 
 struct map_writer {
-	_Atomic uint32_t *dir; /* private, the truth: 1 + page, 0 none, MAP_LOST; NULL: no map */
-	uint32_t *shown;       /* SLAB_DIR of the file */
-	char *words;	       /* SLAB_MAP of it */
-	char *view;	       /* both once more, read-only; NULL: there is none */
+	_Atomic(uint64_t *) *dir; /* private, the truth: a page's words, NULL none, or MAP_LOST;
+				   * NULL: no map */
+	uint32_t *shown;	  /* SLAB_DIR of the file */
+	char *words;		  /* SLAB_MAP of it */
+	char *view;		  /* both once more, read-only; NULL: there is none */
 	struct ring_header *file;
 	size_t dir_count, pages, dir_bytes;
 	size_t large_from;	       /* unit from which on all are large blocks' */
@@ -105,10 +106,10 @@ struct map_writer {
 	_Atomic uint64_t lost;
 };
 
-#define MAP_LOST UINT32_MAX /* there was no room or memory: not asked again */
+#define MAP_LOST ((uint64_t *)8) /* there was no room or memory: not asked again */
 
 /* A page for RING_MAP_UNITS units; returns what stands in the directory then. */
-uint32_t map_give_page(struct map_writer *m, size_t place);
+uint64_t *map_give_page(struct map_writer *m, size_t place);
 
 /* How many pages of the map a machine of so much memory gets. */
 size_t map_pages_wanted(uint64_t ram);

@@ -62,46 +62,30 @@ inline_ uint64_t map_word(const struct map_writer *m, const struct slab *s, size
 
 /* --- Its place. --- */
 
-/* The unit's word in a page that is one. */
-inline_ uint64_t *word_at(const struct map_writer *m, uint32_t page, size_t unit)
-{
-	return (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES) + unit % RING_MAP_UNITS;
-}
-
-inline_ bool is_page(uint32_t page)
-{
-	return page - 1 < MAP_LOST - 1; /* not 0, nor MAP_LOST */
-}
-
-/* NULL: the page is none. */
-inline_ uint64_t *word_in(const struct map_writer *m, uint32_t page, size_t unit)
-{
-	return likely(is_page(page)) ? word_at(m, page, unit) : NULL;
-}
-
-cold static uint64_t *new_place(struct map_writer *m, size_t unit, uint32_t page)
-{
-	return page == 0 ? word_in(m, map_give_page(m, unit / RING_MAP_UNITS), unit) : NULL;
-}
-
 inline_ size_t unit_of(const struct slab *s)
 {
 	return ((uintptr_t)s - layout.table) >> SLAB_DESC_SHIFT;
 }
 
-/* Where the unit is in the map: a page, 0 (none yet) or MAP_LOST. */
-inline_ uint32_t page_of(const struct map_writer *m, size_t unit)
+/* The words of the unit's page; NULL: it has none yet; MAP_LOST: none was to be had. */
+inline_ uint64_t *page_of(const struct map_writer *m, size_t unit)
 {
 	return atomic_load_explicit(&m->dir[unit / RING_MAP_UNITS], memory_order_acquire);
+}
+
+inline_ bool is_page(const uint64_t *page)
+{
+	return (uintptr_t)page > (uintptr_t)MAP_LOST;
 }
 
 /* Where the unit's word is, given a place if it is not 0; NULL: nowhere. */
 inline_ uint64_t *word_place(struct map_writer *m, size_t unit, bool zero)
 {
-	uint32_t page = page_of(m, unit);
-	uint64_t *to = word_in(m, page, unit);
+	uint64_t *page = page_of(m, unit);
 
-	return likely(to != NULL) ? to : zero ? NULL : new_place(m, unit, page);
+	if (unlikely(!page && !zero))
+		page = map_give_page(m, unit / RING_MAP_UNITS);
+	return likely(is_page(page)) ? page + unit % RING_MAP_UNITS : NULL;
 }
 
 /* --- Stores. --- */
@@ -132,12 +116,12 @@ cold static void store_any(struct map_writer *m, const struct slab *s)
 noinline_ void telemetry_map_store(struct map_writer *m, const struct slab *s)
 {
 	size_t unit = unit_of(s);
-	uint32_t page = page_of(m, unit);
+	uint64_t *page = page_of(m, unit);
 	uint64_t remote = read_remote(s);
 
 	if (likely(remote_state(remote) != SLAB_OWNED && read_field(s->part) == UNIT_FIRST &&
 		   unit < m->large_from && is_page(page))) {
-		ring_store(word_at(m, page, unit), slab_word(s, remote));
+		ring_store(page + unit % RING_MAP_UNITS, slab_word(s, remote));
 		if (!alone())
 			cmm_smp_mb();
 		if (likely(read_remote(s) == remote))
@@ -163,7 +147,7 @@ noinline_ void telemetry_store_pushed(uint64_t *row, const _Atomic uint64_t *tru
 {
 	struct map_writer *m = telemetry_mapped();
 	size_t unit = unit_of(s);
-	uint32_t page = likely(m != NULL) ? page_of(m, unit) : 0;
+	uint64_t *page = likely(m != NULL) ? page_of(m, unit) : NULL;
 	uint64_t remote = read_remote(s);
 
 	if (likely(remote_state(remote) == SLAB_LISTED && read_field(s->part) == UNIT_FIRST &&
@@ -171,7 +155,7 @@ noinline_ void telemetry_store_pushed(uint64_t *row, const _Atomic uint64_t *tru
 		uint64_t used = atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed);
 
 		ring_store(&row[COUNT_used], used);
-		ring_store(word_at(m, page, unit), slab_word(s, remote));
+		ring_store(page + unit % RING_MAP_UNITS, slab_word(s, remote));
 		if (!alone())
 			cmm_smp_mb();
 		if (likely(atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed) == used &&
@@ -211,28 +195,43 @@ cold static void store_used_slowly(uint64_t *row, const _Atomic uint64_t *truth,
 }
 
 /* As telemetry_store(); the map's word is the owner's alone. */
-noinline_ void telemetry_store_used(uint64_t *row, const _Atomic uint64_t *truth,
-				    const struct slab *s)
+inline_ void store_used_and(uint64_t *row, const _Atomic uint64_t *truth, const struct slab *s,
+			    bool and_cached)
 {
 	struct map_writer *m = telemetry_mapped();
 	size_t unit = unit_of(s);
-	uint32_t page = likely(m != NULL) ? page_of(m, unit) : 0;
+	uint64_t *page = likely(m != NULL) ? page_of(m, unit) : NULL;
 
 	if (likely(is_page(page))) {
 		uint64_t used = atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed);
-		uint64_t cached = atomic_load_explicit(&truth[COUNT_cached], memory_order_relaxed);
+		uint64_t cached =
+		    and_cached ? atomic_load_explicit(&truth[COUNT_cached], memory_order_relaxed)
+			       : 0;
 
-		store_used(word_at(m, page, unit), s->tallied);
+		store_used(page + unit % RING_MAP_UNITS, s->tallied);
 		ring_store(&row[COUNT_used], used);
-		ring_store(&row[COUNT_cached], cached);
+		if (and_cached)
+			ring_store(&row[COUNT_cached], cached);
 		if (!alone())
 			cmm_smp_mb();
 		if (likely(atomic_load_explicit(&truth[COUNT_used], memory_order_relaxed) == used &&
-			   atomic_load_explicit(&truth[COUNT_cached], memory_order_relaxed) ==
-			       cached))
+			   (!and_cached || atomic_load_explicit(&truth[COUNT_cached],
+								memory_order_relaxed) == cached)))
 			return;
 	}
 	store_used_slowly(row, truth, s);
+}
+
+noinline_ void telemetry_store_used(uint64_t *row, const _Atomic uint64_t *truth,
+				    const struct slab *s)
+{
+	store_used_and(row, truth, s, false);
+}
+
+noinline_ void telemetry_store_bin(uint64_t *row, const _Atomic uint64_t *truth,
+				   const struct slab *s)
+{
+	store_used_and(row, truth, s, true);
 }
 
 /* --- Beginning. --- */

@@ -94,30 +94,29 @@ static void show_page(const struct map_writer *m, size_t place, uint32_t page)
 	pub_populate_view(m->view + m->dir_bytes + (page - 1) * MAP_PAGE_BYTES, MAP_PAGE_BYTES);
 }
 
-cold uint32_t map_give_page(struct map_writer *m, size_t place)
+cold uint64_t *map_give_page(struct map_writer *m, size_t place)
 {
-	uint32_t page = 0, stands = 0;
+	uint64_t *words = MAP_LOST, *stands = NULL;
+	uint32_t page = 0;
 
 	if (pub_populate(&m->shown[place], sizeof *m->shown) == 0)
 		page = new_page(m);
-	if (!page)
-		page = MAP_LOST;
-	if (!atomic_compare_exchange_strong_explicit(&m->dir[place], &stands, page,
+	if (page)
+		words = (uint64_t *)(m->words + (page - 1) * MAP_PAGE_BYTES);
+	if (!atomic_compare_exchange_strong_explicit(&m->dir[place], &stands, words,
 						     memory_order_acq_rel, memory_order_acquire)) {
-		if (page != MAP_LOST)
+		if (page)
 			atomic_store_explicit(&m->spare, page, memory_order_relaxed);
 		return stands;
 	}
-	if (page == MAP_LOST) {
+	if (!page) {
 		note_lost(m);
-		return page;
+		return words;
 	}
 	ring_store(&m->shown[place], page);
 	show_page(m, place, page);
-	return page;
+	return words;
 }
-
-/* --- Beginning. --- */
 
 bool map_prepare(struct map_writer *m)
 {

@@ -68,9 +68,8 @@ void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum coun
 			  atomic_load_explicit(&truth[b], memory_order_relaxed) != y));
 }
 
-/* Of three, one twice. */
-void telemetry_store_four(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
-			  enum counter b, enum counter c, enum counter d)
+inline_ void store_four(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
+			enum counter b, enum counter c, enum counter d)
 {
 	uint64_t v, x, y, z;
 
@@ -89,6 +88,18 @@ void telemetry_store_four(uint64_t *row, const _Atomic uint64_t *truth, enum cou
 			  atomic_load_explicit(&truth[b], memory_order_relaxed) != x ||
 			  atomic_load_explicit(&truth[c], memory_order_relaxed) != y ||
 			  atomic_load_explicit(&truth[d], memory_order_relaxed) != z));
+}
+
+/* Of three, one twice. */
+void telemetry_store_four(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
+			  enum counter b, enum counter c, enum counter d)
+{
+	store_four(row, truth, a, b, c, d);
+}
+
+void telemetry_store_state(uint64_t *row, const _Atomic uint64_t *truth)
+{
+	store_four(row, truth, COUNT_active, COUNT_partial, COUNT_full, COUNT_used);
 }
 
 static void mirror_all(uint64_t *live)

@@ -34,9 +34,17 @@ void telemetry_map_store(struct map_writer *m, const struct slab *s);
 void telemetry_map_store_own(struct map_writer *m, const struct slab *s);
 void telemetry_store_two(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
 			 enum counter b);
+void telemetry_store_state(uint64_t *row, const _Atomic uint64_t *truth);
 void telemetry_store_four(uint64_t *row, const _Atomic uint64_t *truth, enum counter a,
 			  enum counter b, enum counter c, enum counter d);
+
+/*
+ * Counters of a row (truth) and the map's word with one barrier.  After .tallied of an OWNED slab
+ * changed, its owner calling, and `used`; and `cached` too.  After a push onto a LISTED slab, which
+ * may be anything by now, and `used` of the row where it was.
+ */
 void telemetry_store_used(uint64_t *row, const _Atomic uint64_t *truth, const struct slab *s);
+void telemetry_store_bin(uint64_t *row, const _Atomic uint64_t *truth, const struct slab *s);
 void telemetry_store_pushed(uint64_t *row, const _Atomic uint64_t *truth, const struct slab *s);
 
 /*
@@ -113,29 +121,6 @@ inline_ void telemetry_map_own(const struct slab *s)
 
 	if (unlikely(map))
 		telemetry_map_store_own(map, s);
-}
-
-/*
- * After .tallied of an OWNED slab changed, its owner calling, and `used`, perhaps `cached`, of its
- * row (truth): counters and map with one barrier.
- */
-inline_ void telemetry_used(unsigned index, unsigned cls, const _Atomic uint64_t *truth,
-			    const struct slab *s)
-{
-	uint64_t *row = telemetry_row(index, cls);
-
-	if (unlikely(row))
-		telemetry_store_used(row, truth, s);
-}
-
-/* After a push onto a LISTED slab, whatever it is by now, and `used` of the row where it was. */
-inline_ void telemetry_pushed(unsigned index, unsigned cls, const _Atomic uint64_t *truth,
-			      const struct slab *s)
-{
-	uint64_t *row = telemetry_row(index, cls);
-
-	if (unlikely(row))
-		telemetry_store_pushed(row, truth, s);
 }
 
 /* In the child of a fork; a raw fork that does not call it is as safe. */

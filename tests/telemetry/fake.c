@@ -76,7 +76,7 @@ void fake_slab_use(struct slab *s, unsigned used)
 	int64_t more = (int64_t)used - s->tallied;
 
 	slab_write(s->tallied, (uint16_t)used);
-	tally_used(s, more, 0);
+	tally_used(s, more);
 }
 
 void fake_slab_dies(struct slab *s, bool kept)
@@ -115,11 +115,9 @@ uint64_t fake_map_word(const struct slab *s)
 {
 	struct map_writer *m = atomic_load(&telemetry_words->map);
 	size_t unit = (size_t)(s - (struct slab *)layout.table);
-	uint32_t page = m ? atomic_load(&m->dir[unit / 512]) : 0;
+	const uint64_t *page = m ? atomic_load(&m->dir[unit / 512]) : NULL;
 
-	if (page == 0 || page > m->pages)
-		return 0;
-	return ring_load((uint64_t *)(m->words + (page - 1) * 4096) + unit % 512);
+	return page && page != MAP_LOST ? ring_load(page + unit % 512) : 0;
 }
 
 /* In numbers that stand here alone. */

@@ -236,7 +236,7 @@ static void audit_counters(const struct sums *sum)
 				      (long)sum->count[i][cls][exact[k]]);
 	for (unsigned i = 0; i < topology.count; i++)
 		for (unsigned cls = 0; cls < CLASS_COUNT; cls++)
-			CHECK(atomic_load(&pools[i].late[cls]) == sum->late[i][cls],
+			CHECK((int64_t)atomic_load(&pools[i].late[cls]) == sum->late[i][cls],
 			      "node %u class %u late", i, cls);
 	CHECK(get(topology.count, 0, COUNT_active) == sum->count[topology.count][0][COUNT_active],
 	      "large blocks");
