@@ -189,6 +189,7 @@ size_t alloc_trim(void)
 
 	if (!alloc_boot())
 		return 0;
+	thread_count();
 	if (h != &heap_none)
 		heap_trim(h);
 	while (heaps_salvage())

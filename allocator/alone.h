@@ -8,7 +8,9 @@
  *
  * libc knows: its word is true until the first pthread_create(), which clears it before there is a
  * thread, and never again (but in the child of a fork, which is alone).  Threads that it does not
- * know, another libc's (dlmopen), are noticed at their first heap: then for good nobody is alone.
+ * know, another libc's (dlmopen), are noticed when they first change what threads share: then for
+ * good nobody is alone.  So is a word that stays true for ever: glibc 2.36 does not clear an
+ * executable's copy of it where main cancelled itself before the first pthread_create().
  */
 
 #include "allocator/base.h"

@@ -41,6 +41,7 @@ static size_t look_up(uintptr_t at, bool forget)
 
 	if (at == 0 || direct.count == 0)
 		return 0;
+	thread_count();
 	lock_take(&direct.lock);
 	for (unsigned i = 0; i < direct.count && bytes == 0; i++)
 		if (direct.block[i].at == at) {

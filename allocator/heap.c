@@ -286,12 +286,18 @@ cold static void thread_key(void)
 	pthread_setspecific(heaps.key, &heaps);
 }
 
+cold void thread_count_slow(void)
+{
+	thread_state.counted = true;
+	if (atomic_exchange_explicit(&heaps.thread_born, true, memory_order_relaxed))
+		alone_never();
+}
+
 cold static struct heap *heap_born(void)
 {
 	if (!alloc_boot())
 		return NULL;
-	if (atomic_exchange_explicit(&heaps.thread_born, true, memory_order_relaxed))
-		alone_never();
+	thread_count();
 	int32_t where = topology.guarded ? heap_where_word() : 0;
 	struct heap *h = heap_acquire(index_here());
 
@@ -358,6 +364,7 @@ cold int heap_set_sim_cpu(int cpu)
 
 void *node_alloc(unsigned index, unsigned cls, bool strict)
 {
+	thread_count();
 	struct heap *h = heap_acquire(index);
 
 	if (!h)

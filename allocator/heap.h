@@ -63,6 +63,7 @@ struct thread_state {
 	struct heap *heap;
 	int32_t sim_cpu; /* numaslab_set_cpu() + 1; 0: the real one */
 	bool keyed;	 /* its end will be told */
+	bool counted;	 /* among the threads that there have been */
 	uint8_t exits;	 /* rounds of thread-specific destructors seen */
 	uint8_t turns;	 /* slow calls of malloc, mod 256 */
 };
@@ -75,6 +76,15 @@ inline_ struct heap *thread_heap(void)
 	struct heap *h = thread_state.heap;
 
 	return likely(h != NULL) ? h : &heap_none;
+}
+
+/* A thread, before it changes what others may see: it may be one that libc does not know of. */
+void thread_count_slow(void);
+
+inline_ void thread_count(void)
+{
+	if (unlikely(!thread_state.counted))
+		thread_count_slow();
 }
 
 inline_ uintptr_t bin_empty(void)

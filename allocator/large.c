@@ -232,6 +232,8 @@ static void *reuse_kept(struct slab *s, size_t size)
 void *large_alloc(size_t size, size_t align, bool *zero)
 {
 	size_t units = units_for(size), align_units = max_size(align >> UNIT_SHIFT, 1);
+
+	thread_count();
 	struct slab *s = align_units == 1 ? take_kept(units) : NULL;
 
 	*zero = false;
@@ -266,6 +268,7 @@ void *large_alloc(size_t size, size_t align, bool *zero)
 
 void large_free(struct slab *s)
 {
+	thread_count();
 	if (may_keep(s) && (s = keep(s)) == NULL)
 		return;
 	tally_large(-1, -(int64_t)s->bytes);
@@ -386,6 +389,7 @@ static struct slab *grow_by_move(struct slab *s, size_t size)
 
 void *large_resize(struct slab *s, size_t size)
 {
+	thread_count();
 	if (size <= slab_bytes(s)) {
 		if (size < slab_bytes(s) / 2 || units_for(size) == s->units)
 			shrink(s, size);

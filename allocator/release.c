@@ -188,7 +188,7 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 	if (h != &heap_none)
 		h->remote_out++;
 	else
-		alone_never();
+		thread_count();
 	unsigned node = slab_node(s), cls = s->cls;
 
 	switch (slab_push_remote(s, p)) {

@@ -188,6 +188,7 @@ static void plugin_loop(void)
 enum { HANDS = 64, TURNS = 300000 };
 static _Atomic(void *) hand[HANDS];
 static atomic_bool begun;
+static size_t least = 32; /* bytes of a block */
 
 /* Blocks change hands at random. */
 static void *pass_on(void *seed_at)
@@ -195,7 +196,7 @@ static void *pass_on(void *seed_at)
 	uint64_t seed = (uintptr_t)seed_at;
 
 	for (int i = 0; i < TURNS; i++) {
-		size_t size = 32 + random_next(&seed) % 700;
+		size_t size = least + random_next(&seed) % 700;
 		void *block = malloc(size);
 
 		CHECK(block);
@@ -231,6 +232,13 @@ static void another_libcs_threads(void)
 		join(threads[k], NULL);
 }
 
+/* The same of threads that need no heap: large blocks alone. */
+static void another_libcs_large_blocks(void)
+{
+	least = 100000;
+	another_libcs_threads();
+}
+
 const struct test tests[] = {
     {.name = "deepbind", .run = deepbind},
     {.name = "deepbind_keep", .run = deepbind_keep, .env = {"NUMASLAB_DEEPBIND=keep"}},
@@ -238,6 +246,7 @@ const struct test tests[] = {
     {.name = "namespaces", .run = namespaces},
     {.name = "dlopen_is_dlopen", .run = dlopen_is_dlopen},
     {.name = "another_libcs_threads", .run = another_libcs_threads, .timeout = 60},
+    {.name = "another_libcs_large_blocks", .run = another_libcs_large_blocks, .timeout = 60},
     {.name = "plugin_loop", .run = plugin_loop, .timeout = 60},
     {.name = NULL},
 };
