@@ -28,7 +28,7 @@
 #define BYTES	  (24ul << 20) /* of a class: a dozen chunks */
 #define FULL_TIME 25
 #define SAMPLES	  2
-#define PATIENCE  240 /* seconds; software emulation on shared cores */
+#define PATIENCE  500 /* seconds; software emulation on shared cores */
 
 static struct use {
 	size_t size, count;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # The companion beside a process in placement home: masked, observed, killed.
 # boots: four/6.1 four-small/6.12
-# seconds: 1500
+# seconds: 2500
 # needs: actor hinted numaslab
-limit=600
+limit=1300
 # shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
