@@ -76,6 +76,7 @@ static int be_child(const struct load *l)
 		__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 		work(l, block, BETWEEN);
 	}
+	free(block);
 	printf("%lu %lu\n", seen.instructions, seen.locked);
 	return 0;
 }
