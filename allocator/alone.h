@@ -4,13 +4,18 @@
 
 /*
  * What only other threads could see need not be locked while there are none: a locked instruction
- * waits until the stores before it, to cold blocks, have reached the cache.
+ * waits until the stores before it, to cold blocks, have reached the cache.  Plain stores are seen
+ * by threads that come later, as clone() orders them; who reads from another process has barriers
+ * of its own (telemetry/ring.h).
  *
  * libc knows: its word is true until the first pthread_create(), which clears it before there is a
- * thread, and never again (but in the child of a fork, which is alone).  Threads that it does not
- * know, another libc's (dlmopen), are noticed when they first change what threads share: then for
- * good nobody is alone.  So is a word that stays true for ever: glibc 2.36 does not clear an
- * executable's copy of it where main cancelled itself before the first pthread_create().
+ * thread, and not again; with glibc 2.36 neither in the child that a process of several threads
+ * forks.  Threads that it does not know, another libc's (dlmopen), are noticed when they first
+ * change what threads share: then for good nobody is alone.  So is a word that stays true for ever:
+ * glibc 2.36 does not clear an executable's copy of it where main cancelled itself before the first
+ * pthread_create().  What remains: a thread that finds itself alone, and is just about to store
+ * when such a one is noticed, still does so without a lock.  Some ns, once in a process of that
+ * kind.
  */
 
 #include "allocator/base.h"

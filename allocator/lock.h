@@ -4,7 +4,8 @@
 
 /*
  * A futex lock: 0 free, 1 held, 2 held and somebody sleeps.  Not recursive.  Critical sections are
- * short (no system call but in the cold birth of memory), so a waiter spins a little first.
+ * short (no system call but in the cold birth of memory), so a waiter spins a little first.  Who is
+ * alone takes it by a plain store, and no thread can begin before it is given back.
  * Order of the allocator's locks: boot < heaps < node pools by rising index < large window <
  * observation < direct < meta.
  */

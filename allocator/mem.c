@@ -12,8 +12,7 @@ struct mem mem;
 
 void mem_grow(size_t bytes)
 {
-	count_add(&mem.held, bytes);
-	size_t held = atomic_load_explicit(&mem.held, memory_order_relaxed);
+	size_t held = atomic_fetch_add_explicit(&mem.held, bytes, memory_order_relaxed) + bytes;
 	size_t peak = atomic_load_explicit(&mem.peak, memory_order_relaxed);
 
 	while (held > peak &&

@@ -184,7 +184,7 @@ static bool publish(struct state *s, uint64_t now_ms)
 	atomic_store_explicit(&s->words.live, live, memory_order_release);
 	if (s->map.words)
 		atomic_store_explicit(&s->words.map, &s->map, memory_order_release);
-	atomic_thread_fence(memory_order_seq_cst); /* with the one in telemetry_mirror() */
+	atomic_thread_fence(memory_order_seq_cst); /* with that of telemetry_row(), or its lock */
 	mirror_all(live);
 	if (s->map.words)
 		map_walk(&s->map);

@@ -64,8 +64,8 @@ inline_ void telemetry_tick(uint64_t now_ms)
 inline_ uint64_t *telemetry_row(unsigned index, unsigned cls)
 {
 #if !defined(__x86_64__)
-	/* The change before the look at .live: pairs with telemetry_publish().  x86: it was locked.
-	 */
+	/* The change before the look at .live: pairs with publish() in pub_tick.c.  x86: it was
+	 * locked, or nobody else can be publishing (allocator/alone.h). */
 	atomic_thread_fence(memory_order_seq_cst);
 #endif
 	struct telemetry_words *w = atomic_load_explicit(&telemetry_words, memory_order_acquire);
@@ -99,8 +99,9 @@ inline_ struct map_writer *telemetry_mapped(void)
 /*
  * After a field of the unit's descriptor changed that its word of the map is made of (cls, node,
  * misplaced, tallied, listed, remote, births, part, units of a large block), and after a locked
- * instruction that followed the change: a tally.  No lock is needed, and whatever the unit is by
- * then may be another thread's: who stores looks again, so that the last word is the last truth.
+ * instruction that followed the change: a tally (not locked where one is alone, and need not be).
+ * No lock is needed, and whatever the unit is by then may be another thread's: who stores looks
+ * again, so that the last word is the last truth.
  */
 inline_ void telemetry_map(const struct slab *s)
 {
