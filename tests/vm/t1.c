@@ -26,7 +26,7 @@
 #define WAITING 10
 /* One request in so many is for another node. */
 #define ALTERNATE 64
-#define NEW_SLOTS 60000 /* on other nodes, so that what is left of the last slabs is little */
+#define NEW_SLOTS 200000 /* on other nodes: what their last slabs have free is 0.5 % of that */
 
 static void **objects; /* node 0's memory, not the allocator's */
 static size_t count;
@@ -216,19 +216,16 @@ static bool request_all(size_t want, const struct slots *start, uint64_t *left)
 
 /*
  * Slots opened on other nodes over what had to be: the objects that went there, less the room that
- * waited.  This is where a wrong order of the last two steps shows.  Each node's last slab is not
- * full yet; where little went there, that alone would be over one per cent.
+ * waited.  This is where a wrong order of the last two steps shows.
  */
 static double foreign_ratio(const struct slots *start, const struct slots *now, size_t foreign,
 			    size_t waiting)
 {
 	uint64_t opened = now->foreign_slots - start->foreign_slots;
-	uint64_t last = (NODES - 1) * ((64ul << 10) / malloc_usable_size(objects[0]));
 
 	note("proper: %lu slots opened on other nodes for %zu objects there, %zu had room waiting",
 	     opened, foreign, waiting);
-	return foreign > waiting && opened > last ? (double)(opened - last) / (foreign - waiting)
-						  : 0;
+	return foreign > waiting ? (double)opened / (foreign - waiting) : 0;
 }
 
 static void proper(bool mutant)

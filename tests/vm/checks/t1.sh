@@ -7,8 +7,6 @@ limit=200
 # shellcheck source=tests/vm/checks/lib.sh
 . /checks/lib.sh
 
-# Memory pressure of one program must not raise the next one's watermarks.
-echo 0 >/proc/sys/vm/watermark_boost_factor
 # What libc does on a node full of page cache, so that the check is known to tell.
 hog cache 3 30000 t1 cache libc
 need_numaslab "T1" || exit 0
