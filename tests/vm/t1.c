@@ -205,7 +205,7 @@ static bool request_all(size_t want, const struct slots *start, uint64_t *left)
 		if (count % 256 || !numaslab_stats || (enough && new_seen))
 			continue;
 		struct slots now = read_slots();
-		enough = now.foreign_slots - start->foreign_slots >= NEW_SLOTS;
+		enough = now.foreign_slots >= start->foreign_slots + NEW_SLOTS; /* it may be less */
 		if (now.any_new > start->any_new && !new_seen) {
 			new_seen = true;
 			*left = now.foreign_partial;
