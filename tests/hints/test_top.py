@@ -106,6 +106,13 @@ def live(directory, before):
     s.shows("ended 0", "q ends it")
     if before is not None:
         hints.gone(before, "nothing stays loaded")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    r = subprocess.run([TOOL, "top", "-b", "--json", "--tier", "tracepoint", "-n", "1", "-p", f"{ended.pid},{sweeper.pid}"],
+                       text=True, capture_output=True, timeout=hints.LIMIT, env=dict(os.environ, NUMASLAB_DIR=directory))
+    document = json.loads(r.stdout)
+    ok(r.returncode == 3 and str(ended.pid) in r.stderr, "-p: one has ended, it says", r)
+    ok(document["hints"]["tier"] == "tracepoint", "which does not hide the other's faults", document["hints"])
     sweeper.end()
 
 
