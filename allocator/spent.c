@@ -3,9 +3,9 @@
 
 /* Slabs used to their end: how long a heap keeps them, and when they give again. */
 
-#define SPENT_MAX	16 /* spent slabs of a class that a heap keeps: others may free into them */
-#define SPENT_MAX_ALONE 256 /* the same while there is but one heap */
-#define SPENT_LOOK_MAX	16  /* frees into a spent slab, at most, before it gives again */
+#define SPENT_UNITS	  16  /* of a class that a heap keeps spent: others may free into them */
+#define SPENT_UNITS_ALONE 256 /* the same while there is but one heap */
+#define SPENT_LOOK_MAX	  16  /* frees into a spent slab, at most, before it gives again */
 
 /* An owned slab, on no list, has nothing to give: FULL. */
 static void slab_retire(struct heap *h, struct slab *s)
@@ -63,8 +63,9 @@ void heap_spend_current(struct heap *h, struct class_heap *c)
 		slab_set_busy(s);
 	slab_set_used(s, slab_used(s), (unsigned)min_size(few, slab_used(s)));
 	heap_spent_add(h, s);
-	if (c->spent.count > (atomic_load_explicit(&heaps_several, memory_order_relaxed)
-				  ? SPENT_MAX
-				  : SPENT_MAX_ALONE))
+	unsigned most = atomic_load_explicit(&heaps_several, memory_order_relaxed)
+			    ? SPENT_UNITS
+			    : SPENT_UNITS_ALONE;
+	if (c->spent.count * s->units > most)
 		heap_retire_spent(h, c);
 }

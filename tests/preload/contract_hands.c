@@ -265,6 +265,41 @@ static void waiting_threads_lose_little(void)
 		pthread_join(threads[i], NULL);
 }
 
+/*
+ * Wide blocks that one thread replaces over and over, freed by another while the first waits: what
+ * the first keeps of slabs used to their end is bounded by their bytes, not by their number.
+ */
+enum { WIDE = 60000, WIDE_ROUNDS = 4, WIDE_MIN = 8192 };
+static void *wide[WIDE];
+
+static void *free_wide(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < WIDE; i++)
+		free(wide[i]);
+	return NULL;
+}
+
+static void waiting_thread_keeps_few_wide(void)
+{
+	size_t before = anon_kib();
+	uint64_t seed = 1;
+
+	for (int i = 0; i < WIDE * WIDE_ROUNDS; i++) {
+		void **at = &wide[i < WIDE ? (uint64_t)i : random_next(&seed) % WIDE];
+
+		free(*at);
+		*at = malloc(WIDE_MIN + random_next(&seed) % WIDE_MIN);
+		memset(*at, 1, WIDE_MIN);
+	}
+	size_t peak = anon_kib() - before;
+	run_thread(free_wide, NULL);
+	size_t kib = anon_kib() - before;
+	note("%zu KiB of %zu stay", kib, peak);
+	if (kib > peak / 10 * 6)
+		fail("%zu KiB of %zu stay", kib, peak);
+}
+
 const struct test tests[] = {
     {.name = "only_free", .run = only_free},
     {.name = "dead_threads_blocks", .run = dead_threads_blocks},
@@ -272,5 +307,8 @@ const struct test tests[] = {
     {.name = "change_hands", .run = change_hands},
     {.name = "waiting_thread_keeps_little", .run = waiting_thread_keeps_little},
     {.name = "waiting_threads_lose_little", .run = waiting_threads_lose_little, .numaslab = true},
+    {.name = "waiting_thread_keeps_few_wide",
+     .run = waiting_thread_keeps_few_wide,
+     .numaslab = true},
     {.name = NULL},
 };
