@@ -138,7 +138,7 @@ void heap_give_up(struct heap *h, struct slab *s)
 		slab_set_busy(s);
 	slab_settle(s);
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
-	pool_list_slab(s);
+	pool_list_slab(s, COUNT_active);
 }
 
 unsigned heap_drain_class(struct heap *h, unsigned cls, unsigned effort)

@@ -179,7 +179,7 @@ static void trim_slab(struct slab *s)
 	}
 	slab_settle(s);
 	slab_hide(s);
-	pool_list_slab(s);
+	pool_list_slab(s, COUNT_active);
 }
 
 void pool_trim_partial(struct pool *p)

@@ -6,6 +6,7 @@
 #define FULL_BACKOFF_MAX 1000u
 
 tls_fast bool lock_forking;
+_Atomic uint64_t pools_scarce;
 
 /* --- Exhaustion. --- */
 
@@ -22,6 +23,7 @@ void pool_set_full(struct pool *p)
 
 	p->backoff_ms = (uint32_t)min_size((size_t)wait * 2, FULL_BACKOFF_MAX);
 	atomic_store_explicit(&p->full_until_ms, os_now_ms() + wait, memory_order_relaxed);
+	atomic_fetch_or_explicit(&pools_scarce, (uint64_t)1 << p->index % 64, memory_order_relaxed);
 }
 
 /* Memory of the node came free: asking is worth it again. */
@@ -30,6 +32,8 @@ static void pool_clear_full(struct pool *p)
 	if (atomic_load_explicit(&p->full_until_ms, memory_order_relaxed)) {
 		p->backoff_ms = 0;
 		atomic_store_explicit(&p->full_until_ms, 0, memory_order_relaxed);
+		atomic_fetch_and_explicit(&pools_scarce, ~((uint64_t)1 << p->index % 64),
+					  memory_order_relaxed);
 	}
 }
 
@@ -200,11 +204,13 @@ void pool_free_slab(struct slab *s, enum counter was)
 
 static void partial_add(struct pool *p, struct slab *s)
 {
-	s->prev = NULL;
-	s->next = p->partial[s->cls];
-	if (s->next)
-		s->next->prev = s;
-	p->partial[s->cls] = s;
+	s->next = NULL;
+	s->prev = p->partial_last[s->cls];
+	if (s->prev)
+		s->prev->next = s;
+	else
+		p->partial[s->cls] = s;
+	p->partial_last[s->cls] = s;
 	atomic_fetch_add_explicit(&p->partial_count[s->cls], 1, memory_order_relaxed);
 }
 
@@ -212,6 +218,8 @@ static void partial_remove(struct pool *p, struct slab *s)
 {
 	if (s->next)
 		s->next->prev = s->prev;
+	else
+		p->partial_last[s->cls] = s->prev;
 	if (s->prev)
 		s->prev->next = s->next;
 	else
@@ -220,23 +228,29 @@ static void partial_remove(struct pool *p, struct slab *s)
 	atomic_fetch_sub_explicit(&p->partial_count[s->cls], 1, memory_order_relaxed);
 }
 
-void pool_list_slab(struct slab *s)
+void pool_list_slab(struct slab *s, enum counter was)
 {
 	struct pool *p = &pools[s->node];
 	unsigned cls = s->cls; /* once listed it may become another's, and anything */
 
 	lock_take(&p->lock);
 	uint64_t word = slab_set_listed(s);
+	int64_t told = slab_told(s, word);
 	if (!remote_is_empty(word)) {
 		partial_add(p, s);
 		lock_release(&p->lock);
-		tally_state(p->index, cls, -1, 1, 0, 0);
+		if (was == COUNT_full)
+			tally_state(p->index, cls, 0, 1, -1, -told);
+		else
+			tally_state(p->index, cls, -1, 1, 0, -told);
 		telemetry_map(s);
 		return;
 	}
 	slab_set_owned(s); /* by nobody: no block of it is out that could be pushed */
 	lock_release(&p->lock);
-	pool_free_slab(s, COUNT_active);
+	if (told)
+		tally(p->index, cls, COUNT_used, -told);
+	pool_free_slab(s, was);
 }
 
 void pool_reap_slab(struct slab *s)

@@ -21,7 +21,7 @@ struct pool {
 	_Atomic uint32_t backoff_ms;
 	struct window window;
 	struct heap *idle_heaps;
-	struct slab *partial[CLASS_COUNT];
+	struct slab *partial[CLASS_COUNT], *partial_last[CLASS_COUNT];
 	_Atomic uint32_t partial_count[CLASS_COUNT]; /* read without the lock as a hint */
 	_Atomic uint64_t late[CLASS_COUNT];	     /* sums of the slabs' .late */
 	/* What changes most of a class shares a line, in the mirror too. */
@@ -125,12 +125,12 @@ inline_ void tally_bin(const struct slab *s, int64_t by, int64_t cached)
 		telemetry_store_bin(row, truth, s);
 }
 
-/* A block was pushed onto a LISTED slab of the node and class, which may be anything by now. */
-inline_ void tally_pushed(unsigned index, unsigned cls, const struct slab *s)
+/* A step more was pushed onto a LISTED slab of the node and class; it may be anything by now. */
+inline_ void tally_pushed(unsigned index, unsigned cls, const struct slab *s, unsigned step)
 {
 	_Atomic uint64_t *truth = pools[index].count[cls];
 
-	count_add(&truth[COUNT_used], (uint64_t)-1);
+	count_add(&truth[COUNT_used], -(uint64_t)step);
 	uint64_t *row = telemetry_row(index, cls);
 
 	if (unlikely(row))
@@ -156,6 +156,15 @@ void meta_fork_child(void);
  */
 struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool strict);
 
+/* A bit for each node (mod 64) that ran out of memory and got none back: a hint. */
+extern hidden_ _Atomic uint64_t pools_scarce;
+
+/* Each free block counts now: none waits until there are a few (slab.h). */
+inline_ bool pools_are_scarce(void)
+{
+	return unlikely(atomic_load_explicit(&pools_scarce, memory_order_relaxed));
+}
+
 /* Whether the node ran out of memory a moment ago, so that asking again is idle. */
 bool pool_is_full(struct pool *p);
 void pool_set_full(struct pool *p);
@@ -169,8 +178,11 @@ void pool_free_slab(struct slab *s, enum counter was);
 /* An OWNED slab, its owner calling, was moved to another node: filed there from now on. */
 void slab_refile(struct slab *s, unsigned index);
 
-/* Puts an owned slab (owner already NULL) on its node's list, or frees it if nothing is out. */
-void pool_list_slab(struct slab *s);
+/*
+ * Puts an owned slab (owner already NULL), counted as `was`, on its node's list, or frees it if
+ * nothing is out.
+ */
+void pool_list_slab(struct slab *s, enum counter was);
 
 /* A block was the last one out of a LISTED slab: frees it, unless somebody took it meanwhile. */
 void pool_reap_slab(struct slab *s);

@@ -4,8 +4,8 @@
 
 /*
  * Slow frees.  Whose a block is decides: the heap's own slab (here only in checked mode and for
- * the wide classes), a FULL slab (the first freer adopts it if it lies on the freer's node, else
- * it goes to its node's list), anybody else's (one compare-and-swap on the slab).
+ * the wide classes), a FULL slab (a freer on its node may adopt it, else it goes to its node's list
+ * after a few), anybody else's (one compare-and-swap on the slab).
  */
 
 #define PATIENCE_MAX 10
@@ -135,14 +135,15 @@ static void free_own(struct heap *h, struct slab *s, void *p)
 		free_look(h, s);
 }
 
-/* The first free into a FULL slab, which is ours now: it has one block to give. */
+/* A free into a FULL slab, which is ours now: it has that block to give, and what was pushed. */
 static void adopt(struct heap *h, struct slab *s, void *p)
 {
-	unsigned used = slab_used(s);
+	unsigned used = slab_used(s) - 1;
+	unsigned remote = remote_count(atomic_load_explicit(&s->remote, memory_order_relaxed));
 
 	link_write(p, slab_end(s));
 	s->free = (uintptr_t)p;
-	slab_set_used(s, used - 1, look_after(s, used - 1, false));
+	slab_set_used(s, used, look_after(s, used - remote, false));
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
 	heap_partial_add(h, s);
 	tally_state(s->node, s->cls, 1, 0, -1, slab_retally(s));
@@ -189,23 +190,17 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		h->remote_out++;
 	else
 		thread_count();
-	unsigned node = slab_node(s), cls = s->cls;
+	unsigned node = slab_node(s), cls = s->cls, step = s->step;
+	unsigned what = slab_push_remote(s, p, pools_are_scarce());
 
-	switch (slab_push_remote(s, p)) {
-	case PUSHED:
+	if (likely(!what))
 		return;
-	case PUSHED_LISTED:
-		tally_pushed(node, cls, s);
-		return;
-	case PUSHED_FIRST:
-		tally_state(s->node, s->cls, 1, 0, -1, 0);
-		pool_list_slab(s);
-		return;
-	case PUSHED_LAST:
-		tally(node, cls, COUNT_used, -1);
+	if (what & PUSHED_STEP)
+		tally_pushed(node, cls, s, step);
+	if (what & PUSHED_ENOUGH)
+		pool_list_slab(s, COUNT_full);
+	if (what & PUSHED_LAST)
 		pool_reap_slab(s);
-		return;
-	}
 }
 
 void free_block(struct slab *s, void *p)

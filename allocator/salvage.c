@@ -114,7 +114,7 @@ static void salvage_slab(struct slab *s, uintptr_t bin)
 		slab_set_busy(s);
 	slab_settle(s);
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
-	pool_list_slab(s);
+	pool_list_slab(s, COUNT_active);
 }
 
 /* A first unit of a slab that the heap owns; the pointer may be anything. */

@@ -27,6 +27,7 @@ void slab_init(struct slab *s, unsigned cls, unsigned node)
 	s->size = (uint32_t)class_size(cls);
 	s->units = class_slab_units(cls);
 	s->capacity = (uint16_t)(slab_bytes(s) / s->size);
+	slab_write(s->step, (uint16_t)slab_step(s->capacity));
 	s->extended = 0;
 	s->left = s->base = 0;
 	slab_write(s->tallied, 0);
@@ -91,12 +92,14 @@ void slab_thread(const struct slab *s, uintptr_t first, unsigned count)
 	link_write((void *)at, slab_end(s));
 }
 
-bool slab_set_full(struct slab *s)
+bool slab_set_full(struct slab *s, bool scarce)
 {
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed);
+	/* Few may ever have been out of it: their last one is then enough. */
+	unsigned enough = scarce ? 1 : (unsigned)min_size(slab_few(s), slab_used(s));
 
-	while (remote_count(w) == 0)
-		if (word_change(&s->remote, &w, remote_turn(w, SLAB_FULL, 0)))
+	while (remote_count(w) < enough)
+		if (word_change(&s->remote, &w, remote_turn(w, SLAB_FULL, enough)))
 			return true;
 	return false;
 }
@@ -111,9 +114,10 @@ bool slab_claim_full(struct slab *s)
 	return false;
 }
 
-enum slab_push slab_push_remote(struct slab *s, void *block)
+unsigned slab_push_remote(struct slab *s, void *block, bool scarce)
 {
 	unsigned step = block_step(s, (uintptr_t)block);
+	unsigned mask = s->step - 1u; /* now: after the push it may be another slab */
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed), to;
 
 	do {
@@ -121,14 +125,13 @@ enum slab_push slab_push_remote(struct slab *s, void *block)
 
 		link_write(block, first == REMOTE_NONE ? slab_end(s) : step_block(s, first));
 		to = remote_push(w, step);
-		if (remote_state(w) == SLAB_FULL)
+		if (remote_state(w) == SLAB_FULL && (scarce || remote_count(to) >= remote_used(w)))
 			to = remote_turn(to, SLAB_OWNED, 0);
 	} while (!word_change(&s->remote, &w, to));
-	if (remote_state(w) == SLAB_FULL)
-		return PUSHED_FIRST;
 	if (remote_state(w) != SLAB_LISTED)
-		return PUSHED;
-	return remote_is_empty(to) ? PUSHED_LAST : PUSHED_LISTED;
+		return remote_state(w) != remote_state(to) ? PUSHED_ENOUGH : 0;
+	return (remote_count(to) & (mask) ? 0 : PUSHED_STEP) |
+	       (remote_is_empty(to) ? PUSHED_LAST : 0);
 }
 
 uint64_t slab_set_listed(struct slab *s)
@@ -136,8 +139,6 @@ uint64_t slab_set_listed(struct slab *s)
 	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed), to;
 
 	do {
-		/* Before: who sees the word sees this (telemetry_map()). */
-		slab_write(s->listed, (uint16_t)remote_count(w));
 		to = remote_turn(w, SLAB_LISTED, slab_used(s));
 	} while (!word_change(&s->remote, &w, to));
 	return to;
@@ -149,9 +150,8 @@ void slab_set_owned(struct slab *s)
 
 	while (!word_change(&s->remote, &w, remote_turn(w, SLAB_OWNED, 0)))
 		;
-	/* Each push meanwhile took one off the node's count (release.c). */
 	if (remote_state(w) == SLAB_LISTED)
-		slab_write(s->tallied, (uint16_t)(s->tallied - (remote_count(w) - s->listed)));
+		slab_write(s->tallied, (uint16_t)(s->tallied - slab_told(s, w)));
 }
 
 unsigned slab_list_length(const struct slab *s, uintptr_t first)

@@ -8,14 +8,15 @@
  *	state       owner  on which list             who may change it
  *	FREE        -      a window's free spans     holder of the window's lock
  *	OWNED       heap   that heap's (or in a bin) the owner; others push to .remote
- *	FULL        NULL   none                      the first free: wins by compare-and-swap
+ *	FULL        NULL   none                      a free: wins by compare-and-swap; others push
  *	LISTED      NULL   the node's partial list   holder of the node's lock; others push
  *
  *	FREE -> OWNED       slab birth, under the node lock
- *	OWNED -> FULL       owner, one CAS, only if nothing was freed remotely meanwhile
- *	FULL -> OWNED       first free, by a heap of the slab's node that filled it and keeps to
+ *	OWNED -> FULL       owner, one CAS, only if less than a few were freed remotely meanwhile
+ *	FULL -> OWNED       any free by a heap of the slab's node that filled it and keeps to
  *			    itself, or only frees: it adopts the slab (release.c)
- *	FULL -> LISTED      first free, by anybody else: CAS to OWNED, then the node's list
+ *	FULL -> LISTED      anybody else's that makes a few on .remote: CAS to OWNED, then the
+ *			    node's list
  *	OWNED -> LISTED     owner gives it up (moved, exits, has too many), under the node lock
  *	LISTED -> OWNED     refill, under the node lock
  *	OWNED, LISTED -> FREE   nothing is out any more, under the node lock
@@ -75,9 +76,9 @@ struct slab {
 	uint64_t hidden; /* classes >= 1 KiB: free blocks that are on no list (pages given back) */
 	uint32_t head_units; /* SPAN_INNER, or last of a free span: units back to the first */
 	uint16_t resident;   /* of this unit: a bit for each sixteenth populated by us */
-	uint16_t listed;     /* blocks on the remote list when it was LISTED */
 	uint16_t tallied;    /* used, as the node's counters know it */
 	uint16_t late;	     /* freed since, as the node's .late knows it */
+	uint16_t step;	     /* pushes onto a LISTED slab that are counted at once; 2^n */
 	uint8_t dirty;	     /* SPAN_FREE: may hold data (and memory) */
 	uint8_t misplaced;   /* landed elsewhere than asked, or over two nodes */
 	uint8_t patience;    /* looks in vain: the next is 2^patience frees away */
@@ -189,8 +190,9 @@ inline_ bool slab_count_down(struct slab *s)
 
 /*
  * The remote word, a value: bits 0-15 first block in 16-byte steps from the slab (0xffff: none),
- * 16-31 how many, 32-47 used when it was LISTED, 48-49 state, 50-63 counts state changes, so that
- * a word seen before a change never equals one after it (mod 2^14).
+ * 16-31 how many, 32-47 used when it was LISTED (FULL: how many on the list are enough), 48-49
+ * state, 50-63 counts state changes, so that a word seen before a change never equals one after it
+ * (mod 2^14).
  */
 enum slab_state { SLAB_OWNED = 0, SLAB_FULL = 1, SLAB_LISTED = 2 };
 
@@ -214,6 +216,34 @@ inline_ unsigned remote_count(uint64_t w)
 inline_ unsigned remote_used(uint64_t w)
 {
 	return w >> 32 & 0xffff;
+}
+
+/*
+ * Frees after which a slab with nothing to give is looked at again: a refill of a block or two
+ * costs a slow malloc, a change of state and a lock for each.
+ */
+#define SLAB_FEW_MAX 16u
+
+inline_ unsigned slab_few(const struct slab *s)
+{
+	return (unsigned)min_size(max_size(s->capacity / 8u, 1), SLAB_FEW_MAX);
+}
+
+/* Pushes onto a slab of `capacity` blocks that are counted at once: at most an eighth of it. */
+inline_ unsigned slab_step(unsigned capacity)
+{
+	return 1u << log2_floor(capacity / 8u | 1u);
+}
+
+/*
+ * How many of the blocks pushed onto a slab, LISTED as .remote says, were taken off the node's
+ * count: whoever makes the list a whole number of steps long takes off one step (release.c).
+ */
+inline_ unsigned slab_told(const struct slab *s, uint64_t remote)
+{
+	unsigned step = __atomic_load_n(&s->step, __ATOMIC_RELAXED);
+
+	return remote_count(remote) & -step;
 }
 
 /* Nothing of a LISTED slab is out any more. */
@@ -266,20 +296,22 @@ uintptr_t slab_take_remote(struct slab *s, unsigned *count);
 uintptr_t slab_extend(struct slab *s, size_t bytes, unsigned *count);
 void slab_thread(const struct slab *s, uintptr_t first, unsigned count);
 
-/* OWNED -> FULL; false if something was freed remotely meanwhile (then nothing changed). */
-bool slab_set_full(struct slab *s);
-
-/* What a push saw, and so must do (release.c). */
-enum slab_push { PUSHED, PUSHED_LISTED, PUSHED_FIRST, PUSHED_LAST };
+/*
+ * OWNED -> FULL, of a slab of which something is out; false if a few were freed remotely meanwhile
+ * (then nothing changed).
+ */
+bool slab_set_full(struct slab *s, bool scarce);
 
 /*
- * Pushes a block from any thread.  PUSHED_FIRST: the slab was FULL, is OWNED now and the caller's
- * to place.  PUSHED_LISTED: it is LISTED.  PUSHED_LAST: it is LISTED and may be empty: look again
- * under the node lock.
+ * Pushes a block from any thread; returns what there is to be done about it (release.c), any of:
+ * PUSHED_ENOUGH: the slab was FULL, is OWNED now and the caller's to place.  PUSHED_STEP: it is
+ * LISTED, and its node's counters shall learn of .step blocks more.  PUSHED_LAST: it is LISTED and
+ * may be empty: look again under the node lock.  scarce: one block is enough.
  */
-enum slab_push slab_push_remote(struct slab *s, void *block);
+enum slab_push { PUSHED_ENOUGH = 1, PUSHED_STEP = 2, PUSHED_LAST = 4 };
+unsigned slab_push_remote(struct slab *s, void *block, bool scarce);
 
-/* FULL -> OWNED without a push; false: somebody was first. */
+/* FULL -> OWNED without a push, what was pushed before kept; false: somebody was first. */
 bool slab_claim_full(struct slab *s);
 
 /* OWNED -> LISTED, under the node lock; returns the word, for remote_is_empty(). */

@@ -5,7 +5,6 @@
 
 #define SPENT_UNITS	  16  /* of a class that a heap keeps spent: others may free into them */
 #define SPENT_UNITS_ALONE 256 /* the same while there is but one heap */
-#define SPENT_LOOK_MAX	  16  /* frees into a spent slab, at most, before it gives again */
 
 /* An owned slab, on no list, has nothing to give: FULL. */
 static void slab_retire(struct heap *h, struct slab *s)
@@ -16,12 +15,12 @@ static void slab_retire(struct heap *h, struct slab *s)
 	slab_write(s->last, h->number);
 	/* Before the state: the first freer may own it the moment it is FULL. */
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
-	if (slab_set_full(s)) {
+	if (slab_set_full(s, pools_are_scarce())) {
 		tally_state(node, cls, -1, 0, 1, used);
 		telemetry_map(s);
 		return;
 	}
-	/* Freed into meanwhile: still ours. */
+	/* Enough was freed into it meanwhile: still ours. */
 	atomic_store_explicit(&s->owner, heap_tag(h), memory_order_relaxed);
 	tally(node, cls, COUNT_used, used);
 	telemetry_map_own(s);
@@ -33,10 +32,12 @@ void heap_retire_spent(struct heap *h, struct class_heap *c)
 	struct slab *s = c->spent.first;
 
 	heap_unlink(h, s);
-	if (link_is_end(s->free))
-		slab_retire(h, s);
-	else
+	if (!link_is_end(s->free))
 		heap_partial_add(h, s);
+	else if (slab_used(s))
+		slab_retire(h, s);
+	else /* its memory was not to be had: nobody would free it */
+		heap_give_up(h, s);
 }
 
 bool heap_find_spent(struct heap *h, struct class_heap *c)
@@ -55,13 +56,11 @@ bool heap_find_spent(struct heap *h, struct class_heap *c)
 void heap_spend_current(struct heap *h, struct class_heap *c)
 {
 	struct slab *s = c->current;
-	size_t few = min_size(max_size(s->capacity / 8u, 1), SPENT_LOOK_MAX);
-
 	c->current = NULL;
 	c->churn = 0;
 	if (s->idle)
 		slab_set_busy(s);
-	slab_set_used(s, slab_used(s), (unsigned)min_size(few, slab_used(s)));
+	slab_set_used(s, slab_used(s), (unsigned)min_size(slab_few(s), slab_used(s)));
 	heap_spent_add(h, s);
 	unsigned most = atomic_load_explicit(&heaps_several, memory_order_relaxed)
 			    ? SPENT_UNITS

@@ -5,8 +5,9 @@
 /*
  * The counters of one node and one class.  To add one, add one line.  All are exact at every slab
  * transition (allocator/slab.h); between two transitions of a slab its `used` may lag by local
- * frees (a quarter of its capacity; any of a slab that a heap allocates from, or lately did), and
- * by blocks that others freed into an owned slab until the owner takes them.
+ * frees (a quarter of its capacity; any of a slab that a heap allocates from, or lately did), by
+ * blocks that others freed into an owned slab until the owner takes them, or into one nobody owns
+ * (partial: less than an eighth of its capacity; full: less than that, and than 16).
  *
  * `own`, `asked` and `looked` may lag by 256 refills of step 1, until another step is taken.
  * `cached` follows a bin that gets shorter from refill to refill only by 32 blocks and more.
@@ -22,7 +23,7 @@
 #define COUNTERS(X)                                                                             \
 	X(active, "slabs", "owned by a thread's heap")                                          \
 	X(partial, "slabs", "with room, on the node's list for whoever needs one")              \
-	X(full, "slabs", "every block handed out")                                              \
+	X(full, "slabs", "every block handed out, but for a few freed since")                                              \
 	X(empty, "slabs", "kept ready after their last free")                                   \
 	X(slots, "objects", "that the slabs have room for")                                     \
 	X(used, "objects", "out to the program, or ready in a thread's heap")                   \

@@ -22,9 +22,8 @@ inline_ uint64_t slab_word(const struct slab *s, uint64_t remote)
 	uint64_t w = read_field(s->births);
 	uint16_t used = read_field(s->tallied);
 
-	/* Each push onto a LISTED slab was counted as it came (release.c). */
 	if (remote_state(remote) == SLAB_LISTED)
-		used = (uint16_t)(used - remote_count(remote) + read_field(s->listed));
+		used = (uint16_t)(used - slab_told(s, remote));
 	w = w << 16 | used; /* one after the other: fewer instructions */
 	w = w << 16 | slab_node(s);
 	w = w << 8 | read_field(s->cls);

@@ -8,9 +8,11 @@
  * does OPS things in any order: allocates (its own slab, else a partial one, else a new one), frees any
  * block that is out, gives its slab up.  Checked at each step and at the end: no block is in two
  * hands, none is lost, a slab dies only when nothing is out, lists are touched under their lock.
+ * FEW: frees that a FULL slab waits for, or for all that is out of it if that is less.
  * START_OUT: thread 0 owns a slab whose blocks are all out, else there is none at first.
  *
  * Mutants (the model must find each wrong): MUTANT_FULL sets FULL without a look at the remote list;
+ * MUTANT_FEW waits for more than is out;
  * MUTANT_OWNER gives the owner up after the state; MUTANT_NODE reaps without asking again on which
  * node's list the slab is.
  */
@@ -22,6 +24,10 @@
 #endif
 #ifndef BLOCKS
 #define BLOCKS 2
+#endif
+
+#ifndef FEW
+#define FEW 1
 #endif
 
 #define NONE   7 /* no block, the end of a list, no owner */
@@ -158,26 +164,25 @@ inline push_remote()
 		w_first = b;
 		w_count++;
 		if
-		:: seen_state == FULL -> turn(OWNED, 0)
+		:: seen_state == FULL && w_count >= w_used -> was_enough = true; turn(OWNED, 0)
 		:: else -> skip
 		fi;
 		place[b] = REMOTE;
 		/* What this thread saw, and no other's business later. */
-		was_first = (seen_state == FULL);
 		was_last = IS_EMPTY }
 		break
 	   :: atomic { !SAME -> skip }
 	   fi
 	od;
 	if
-	:: was_first -> list_slab()
+	:: was_enough -> list_slab()
 	:: else ->
 		if
 		:: was_last -> reap_slab()
 		:: else -> skip
 		fi
 	fi;
-	d_step { was_first = false; was_last = false }
+	d_step { was_enough = false; was_last = false }
 }
 
 /* free_remote() */
@@ -258,9 +263,18 @@ inline take_remote()
 	od
 }
 
-/* current_full() */
+/* slab_retire() */
 inline set_full()
 {
+	d_step {
+		enough = FEW;
+#ifndef MUTANT_FEW
+		if
+		:: s_used < FEW -> enough = s_used
+		:: else -> skip
+		fi
+#endif
+	}
 #ifndef MUTANT_OWNER
 	owner = NONE;
 #endif
@@ -268,17 +282,17 @@ inline set_full()
 	:: load();
 	   if
 #ifdef MUTANT_FULL
-	   :: atomic { SAME -> turn(FULL, 0) } break
+	   :: atomic { SAME -> turn(FULL, enough) } break
 #else
-	   :: seen_count != 0 -> owner = me; break
-	   :: atomic { seen_count == 0 && SAME -> turn(FULL, 0) } break
+	   :: seen_count >= enough -> owner = me; break
+	   :: atomic { seen_count < enough && SAME -> turn(FULL, enough) } break
 #endif
 	   :: atomic { !SAME -> skip }
 	   fi
 	od;
 #ifdef MUTANT_OWNER
 	if
-	:: seen_count == 0 -> owner = NONE
+	:: seen_count < enough -> owner = NONE
 	:: else -> skip
 	fi
 #else
@@ -303,6 +317,7 @@ inline from_own()
 {
 	if
 	:: s_free == NONE -> take_remote()
+	:: s_free == NONE && s_used > 0 -> skip /* others have more to give */
 	:: else -> skip
 	fi;
 	if
@@ -367,8 +382,8 @@ inline new_slab()
 proctype thread(byte me)
 {
 	byte ops, b = NONE, n, i;
-	byte seen_first, seen_count, seen_state, seen_used, seen_ver;
-	bool was_first, was_last, claimed;
+	byte seen_first, seen_count, seen_state, seen_used, seen_ver, enough;
+	bool was_enough, was_last, claimed;
 
 	do
 	:: ops < OPS ->
@@ -392,7 +407,7 @@ proctype thread(byte me)
 			:: else -> skip
 			fi
 		fi;
-		d_step { n = 0; i = 0; b = NONE; seen_first = 0; seen_count = 0; seen_state = 0; seen_used = 0; seen_ver = 0 }
+		d_step { n = 0; i = 0; b = NONE; seen_first = 0; seen_count = 0; seen_state = 0; seen_used = 0; seen_ver = 0; enough = 0 }
 	:: else -> break
 	od;
 	done++
@@ -425,7 +440,8 @@ active proctype auditor()
 			if
 			:: w_state == OWNED -> assert(owner < PROCS && !on_list[0] && !on_list[1])
 			:: w_state == FULL ->
-				assert(owner == NONE && kept + remote == 0 && !on_list[0] && !on_list[1])
+				assert(owner == NONE && kept == 0 && out > 0 && remote < w_used);
+				assert(!on_list[0] && !on_list[1])
 			:: w_state == LISTED ->
 				assert(owner == NONE && on_list[s_node] && !on_list[1 - s_node]);
 				assert(out > 0)

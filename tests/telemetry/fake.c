@@ -136,7 +136,7 @@ uint64_t fake_map_truth(const struct slab *s)
 		return births | (uint64_t)(s->part - 3) << 32 | 5;
 	uint64_t used = s->tallied, state = remote >> 48 & 3;
 	if (state == 2)
-		used -= (remote >> 16 & 0xffff) - s->listed;
+		used -= (remote >> 16 & 0xffff) / s->step * s->step;
 	return births | used << 32 | (unsigned)s->node << 16 | (unsigned)s->cls << 8 |
 	       (unsigned)s->misplaced << 3 |
 	       (state == 0   ? 1

@@ -197,9 +197,9 @@ static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current,
 
 	switch (remote_state(w)) {
 	case SLAB_FULL:
-		return behind == 0;
+		return behind == remote_count(w) && behind < slab_few(s);
 	case SLAB_LISTED:
-		return behind == s->listed;
+		return behind == remote_count(w) % s->step;
 	default:
 		*lately += !current && behind > remote_count(w) + quarter;
 		return behind >= 0 && behind <= remote_count(w) + s->extended;
@@ -248,7 +248,7 @@ static void walk_slab(struct outside *o, unsigned pool, size_t unit, bool lists)
 	int64_t *n = o->count[s->node][s->cls], used = s->tallied;
 
 	if (remote_state(w) == SLAB_LISTED)
-		used -= remote_count(w) - s->listed;
+		used -= slab_told(s, w);
 	n[state[remote_state(w)]]++;
 	n[COUNT_slots] += (int64_t)(((size_t)s->units << UNIT_SHIFT) / class_size(s->cls));
 	n[COUNT_used] += used;
@@ -318,7 +318,7 @@ uint64_t outside_word(const struct outside *o, unsigned pool, size_t unit)
 	if (unit != first)
 		return (unit - first) << 32 | 5;
 	if (remote_state(w) == SLAB_LISTED)
-		used -= remote_count(w) - s->listed;
+		used -= slab_told(s, w);
 	return used << 32 | (unsigned)s->node << 16 | (unsigned)s->cls << 8 |
 	       (unsigned)s->misplaced << 3 |
 	       (remote_state(w) == SLAB_OWNED  ? 1

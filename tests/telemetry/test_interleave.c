@@ -117,19 +117,25 @@ static void map(void)
 
 /* --- Pushes. --- */
 
-static bool push(struct slab *s)
+static unsigned push_step;
+
+/* True: a whole step by now. */
+static bool push(struct slab *s, unsigned step)
 {
 	uint64_t w = atomic_load(&s->remote);
 
 	if (remote_state(w) != SLAB_LISTED || remote_count(w) >= remote_used(w))
 		return false;
-	return atomic_compare_exchange_strong(&s->remote, &w, remote_push(w, 1));
+	return atomic_compare_exchange_strong(&s->remote, &w, remote_push(w, 1)) &&
+	       (remote_count(w) + 1) % step == 0;
 }
 
 static void push_one(void)
 {
-	if (push(slab))
-		tally_pushed(0, slab->cls, slab);
+	unsigned step = slab->step, cls = slab->cls;
+
+	if (push(slab, step))
+		tally_pushed(0, cls, slab, step);
 }
 
 static void push_two(void)
@@ -158,6 +164,7 @@ static void make_owned(void)
 	if (remote_state(atomic_load(&slab->remote)) == SLAB_LISTED)
 		own_it();
 	atomic_store(&slab->remote, remote_push(remote_taken(atomic_load(&slab->remote)), 1));
+	slab->step = (uint16_t)push_step;
 	slab->base = 99;
 	slab->left = 1;
 	fake_slab_use(slab, 100);
@@ -206,18 +213,21 @@ static void pushes(void)
 	    {"pushes as it is taken, dies and is born", make_listed, take_and_live_on, push_two},
 	};
 
-	for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+	for (unsigned i = 0; i < 2 * sizeof pairs / sizeof *pairs; i++) {
 		unsigned long k = 0, wrong = 0;
 		bool more = true;
 
+		push_step = 1 + i % 2;
+
 		for (; more; k++) {
 			slab = k % 50 ? slab : fake_slab_born(0, 5, 1);
-			pairs[i].prepare();
-			more = interleave(pairs[i].one, pairs[i].two, k);
+			pairs[i / 2].prepare();
+			more = interleave(pairs[i / 2].one, pairs[i / 2].two, k);
 			wrong += !is_exact();
 		}
 		ok(wrong == 0 && k > 30,
-		   "%s, at each of %lu instructions: map and counters are exact", pairs[i].name, k);
+		   "%s, at each of %lu instructions: map and counters are exact, steps of %u",
+		   pairs[i / 2].name, k, push_step);
 	}
 }
 

@@ -103,11 +103,11 @@ static void each_state(struct reader *r)
 	struct reader_map m = {0};
 	struct slab *full = fake_slab_born(0, 9, 400), *listed = fake_slab_born(0, 9, 100);
 
-	ok(slab_set_full(full), "a slab becomes full");
+	full->base = listed->base = 99; /* as slab_set_used() */
+	full->left = listed->left = 1;
+	ok(slab_set_full(full, false), "a slab becomes full");
 	fake_slab_use(full, class_slab_units(9) * UNIT_SIZE / class_size(9));
 	telemetry_map(full);
-	listed->base = 99; /* as slab_set_used() */
-	listed->left = 1;
 	slab_set_listed(listed);
 	telemetry_map(listed);
 	fake_slab_born(1, CLASS_WIDE_FIRST + 3, 7);

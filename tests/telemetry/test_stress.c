@@ -173,6 +173,7 @@ static void stress_mirror(const char *dir)
 /* --- The slab map. --- */
 
 #define UNITS_SHARED 4u
+#define STEP	     2u
 
 static struct slab *shared[UNITS_SHARED];
 
@@ -185,7 +186,8 @@ static void push(struct slab *s)
 		if (remote_state(w) != SLAB_LISTED || remote_count(w) >= remote_used(w))
 			return;
 	} while (!atomic_compare_exchange_weak(&s->remote, &w, remote_push(w, 1)));
-	tally_pushed(0, 5, s);
+	if ((remote_count(w) + 1) % STEP == 0)
+		tally_pushed(0, 5, s, STEP);
 }
 
 /* Its only owner, which lists it, takes it again, lets it die and be born. */
@@ -196,6 +198,7 @@ static void turn(struct slab *s, unsigned long i)
 		s->base = 99;
 		s->left = 1;
 		fake_slab_use(s, 100);
+		slab_write(s->step, STEP);
 		slab_set_listed(s);
 		fake_add(0, 5, COUNT_partial, 1);
 		telemetry_map(s);

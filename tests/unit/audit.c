@@ -110,7 +110,10 @@ static void audit_slab(const struct slab *s, struct sums *sum, bool known)
 		break;
 	case SLAB_FULL:
 		/* Hidden blocks may be there: their memory could not be had. */
-		CHECK(!h && local + remote_count(word) == 0, "FULL with free blocks");
+		CHECK(!h && local == 0, "FULL with free blocks of its own");
+		CHECK(remote_count(word) < remote_used(word) && remote_used(word) <= slab_few(s),
+		      "FULL, with %u freed of %u", remote_count(word), remote_used(word));
+		CHECK(used > remote_count(word), "FULL with nothing out");
 		count[s->cls][COUNT_full]++;
 		break;
 	case SLAB_LISTED:
@@ -130,9 +133,10 @@ static void audit_slab(const struct slab *s, struct sums *sum, bool known)
 	sum->late[s->node][s->cls] += s->late;
 	count[s->cls][COUNT_slots] += s->capacity;
 	count[s->cls][COUNT_used] += s->tallied;
-	/* Pushes onto a LISTED slab are counted as they happen. */
+	/* Pushes onto a LISTED slab are counted as they happen, in whole steps. */
 	if (remote_state(word) == SLAB_LISTED)
-		count[s->cls][COUNT_used] -= remote_count(word) - s->listed;
+		count[s->cls][COUNT_used] -= remote_count(word) / s->step * s->step;
+	CHECK(s->step <= max_size(s->capacity / 8u, 1), "a step");
 	count[s->cls][COUNT_misplaced] += s->misplaced;
 	count[s->cls][COUNT_held] += (int64_t)mem_resident(s);
 	sum->held += (int64_t)mem_resident(s);

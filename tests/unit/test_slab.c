@@ -104,14 +104,71 @@ static void pushes_come_back_once(void **state)
 	assert_int_equal(n, 4096);
 	set_used(s, n);
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(slab_push_remote(s, (void *)(first + i * 16)), PUSHED);
-	assert_false(slab_set_full(s));
+		assert_int_equal(slab_push_remote(s, (void *)(first + i * 16), false), 0);
+	assert_false(slab_set_full(s, false));
 	first = slab_take_remote(s, &n);
 	assert_int_equal(n, 4096);
 	assert_int_equal(list_walk(s, first), 4096);
 	assert_int_equal(slab_take_remote(s, &n), 0);
-	assert_true(slab_set_full(s));
+	assert_true(slab_set_full(s, false));
 	assert_false(slab_take_remote(s, &n));
+}
+
+/* FULL until a few were pushed, or all that is out; what is LISTED counts in steps. */
+static void a_few_pushes_are_enough(void **state)
+{
+	(void)state;
+	for (unsigned cls = 1; cls < CLASS_COUNT; cls++)
+		for (unsigned part = 1; part <= 4; part++) {
+			struct slab *s = &table[0];
+			unsigned n = 0, told = 0;
+
+			slab_init(s, cls, 0);
+			uintptr_t first = slab_extend(s, slab_bytes(s) / 4 * part, &n);
+			unsigned few = (unsigned)min_size(slab_few(s), n);
+
+			if (!first)
+				continue;
+			assert_true(slab_few(s) == 1 || slab_few(s) * 8u <= s->capacity);
+			assert_true(s->step == 1 || s->step * 8u <= s->capacity);
+			set_used(s, n);
+			assert_true(slab_set_full(s, false));
+			for (unsigned i = 0; i < n; i++) {
+				unsigned what =
+				    slab_push_remote(s, (void *)(first + i * s->size), false);
+
+				if (i + 1 < few)
+					assert_int_equal(what, 0);
+				else if (i + 1 == few)
+					assert_int_equal(what, PUSHED_ENOUGH);
+				if (i + 1 == few)
+					told = slab_told(s, slab_set_listed(s));
+				if (i + 1 <= few)
+					continue;
+				told += what & PUSHED_STEP ? s->step : 0;
+				assert_int_equal(what & PUSHED_LAST, i + 1 == n ? PUSHED_LAST : 0);
+				assert_int_equal(told, slab_told(s, s->remote));
+				assert_int_equal(told, (i + 1) / s->step * s->step);
+			}
+			assert_true(remote_is_empty(s->remote));
+			if (slab_few(s) < 2)
+				continue;
+			/* With less than enough on the list it may become FULL, with enough not. */
+			slab_init(s, cls, 0);
+			first = slab_extend(s, slab_bytes(s), &n);
+			set_used(s, n);
+			for (unsigned i = 0; i + 1 < slab_few(s); i++)
+				slab_push_remote(s, (void *)(first + i * s->size), false);
+			assert_true(slab_set_full(s, false));
+			assert_true(slab_claim_full(s));
+			slab_push_remote(s, (void *)(first + (n - 1) * s->size), false);
+			assert_false(slab_set_full(s, false));
+			/* Where memory is scarce one is enough. */
+			slab_take_remote(s, &n);
+			assert_true(slab_set_full(s, false));
+			assert_int_equal(slab_push_remote(s, (void *)first, true), PUSHED_ENOUGH);
+			assert_false(slab_set_full(s, true));
+		}
 }
 
 static const struct CMUnitTest tests[] = {
@@ -120,6 +177,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(empty_means_listed_and_all_back),
     cmocka_unit_test(init_and_extend_every_class),
     cmocka_unit_test(pushes_come_back_once),
+    cmocka_unit_test(a_few_pushes_are_enough),
 };
 
 int main(void)

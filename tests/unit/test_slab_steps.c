@@ -30,7 +30,7 @@ typedef bool step_fn(struct world *w, unsigned actor); /* false: cannot go on no
 
 static struct world now;
 static unsigned long schedules, steps;
-static unsigned long saw_first, saw_last, saw_adopt, saw_take, saw_refused, saw_dead;
+static unsigned long saw_enough, saw_last, saw_adopt, saw_take, saw_refused, saw_dead, saw_wait;
 
 static void *block_at(unsigned i)
 {
@@ -144,19 +144,20 @@ static bool free_step(struct world *w, unsigned me, const uint8_t *mine, unsigne
 			assert_false(w->on_list || w->dead);
 			w->owner = (int)me;
 			saw_adopt++;
+			saw_wait += remote_count(s->remote) > 0;
 			break;
 		}
 		assert_int_equal(w->place[mine[i]], PROGRAM);
 		w->place[mine[i]] = REMOTE;
-		w->reg[me] = (uint8_t)slab_push_remote(s, block_at(mine[i]));
-		if (w->reg[me] == PUSHED)
+		w->reg[me] = (uint8_t)slab_push_remote(s, block_at(mine[i]), false);
+		if ((w->reg[me] & (PUSHED_ENOUGH | PUSHED_LAST)) == 0)
 			break;
 		w->pc[me] = 2;
 		return true;
 	case 2:
-		if (w->reg[me] == PUSHED_FIRST) {
+		if (w->reg[me] & PUSHED_ENOUGH) {
 			assert_int_equal(w->owner, -1);
-			saw_first++;
+			saw_enough++;
 			list_slab(w);
 		} else {
 			saw_last++;
@@ -179,7 +180,7 @@ static bool owner_step(struct world *w, unsigned me)
 
 	if (w->leaving == 2) {
 		w->leaving = 0;
-		if (slab_set_full(s))
+		if (slab_set_full(s, false))
 			return true;
 		w->owner = (int)me;
 		saw_refused++;
@@ -206,6 +207,16 @@ static bool owner_step(struct world *w, unsigned me)
 		list_moves(w, first, n, REMOTE, PROGRAM);
 	else
 		w->leaving = 1;
+	return true;
+}
+
+/* Where others have some to give the owner does not look for a few freed remotely. */
+static bool retire_step(struct world *w, unsigned me)
+{
+	if (w->owner != (int)me || w->leaving || w->turns[me] > 2 || !link_is_end(table[0].free))
+		return false;
+	w->turns[me]++;
+	w->leaving = 1;
 	return true;
 }
 
@@ -245,6 +256,8 @@ static bool act(struct world *w, unsigned me, unsigned choice, unsigned plan)
 		return plan != 2 && owner_step(w, 0);
 	case 1: /* or leaves */
 		return plan != 0 && !w->leaving && give_up_step(w, 0);
+	case 3:
+		return plan != 2 && retire_step(w, 0);
 	case 2: /* and frees a block of its own */
 		return !w->leaving && free_step(w, 0, zero, 1, true);
 	case 10: /* a foreign thread frees */
@@ -272,7 +285,8 @@ static void check_world(const struct world *w)
 	assert_int_equal(slab_used(s), count_in(w, PROGRAM) + count_in(w, REMOTE));
 	if (remote_state(word) == SLAB_FULL) {
 		assert_int_equal(w->owner, -1);
-		assert_int_equal(remote_count(word), 0);
+		assert_true(remote_count(word) < remote_used(word));
+		assert_true(remote_used(word) <= slab_few(s));
 	}
 	if (remote_state(word) == SLAB_LISTED) {
 		assert_true(w->on_list);
@@ -296,7 +310,7 @@ static void check_end(const struct world *w)
 	if (w->on_list)
 		assert_false(remote_is_empty(word));
 	if (remote_state(word) == SLAB_FULL)
-		assert_int_equal(count_in(w, PROGRAM), BLOCKS);
+		assert_true(count_in(w, PROGRAM) > 0);
 }
 
 static void explore(unsigned depth, unsigned plan)
@@ -308,7 +322,7 @@ static void explore(unsigned depth, unsigned plan)
 	before = now;
 	check_world(&now);
 	for (unsigned me = 0; me < 3 && !now.dead; me++)
-		for (unsigned choice = 0; choice < 3; choice++) {
+		for (unsigned choice = 0; choice < 4; choice++) {
 			if (!act(&now, me, choice, plan))
 				continue;
 			steps++;
@@ -331,8 +345,11 @@ static void explore(unsigned depth, unsigned plan)
 		check_end(&now);
 }
 
-/* BLOCKS blocks, all out to the program; actor 0 owns the slab. */
-static void world_init(void)
+/*
+ * BLOCKS blocks, all out to the program; actor 0 owns the slab.  For `capacity` blocks the memory
+ * was not to be had.
+ */
+static void world_init(unsigned capacity)
 {
 	struct slab *s = &table[0];
 	unsigned n = 0;
@@ -340,8 +357,8 @@ static void world_init(void)
 	memset(&now, 0, sizeof now);
 	memset(s, 0, sizeof *s);
 	slab_init(s, WIDE, 0);
-	s->capacity = BLOCKS;
-	uintptr_t first = slab_extend(s, slab_bytes(s), &n);
+	s->capacity = (uint16_t)capacity;
+	uintptr_t first = slab_extend(s, (size_t)s->size * BLOCKS, &n);
 
 	assert_true(first != 0);
 	slab_thread(s, first, n);
@@ -353,16 +370,20 @@ static void world_init(void)
 static void every_interleaving_keeps_the_account(void **state)
 {
 	(void)state;
-	for (unsigned plan = 0; plan < 4; plan++) {
-		world_init();
-		explore(0, plan);
-	}
-	print_message("# %lu schedules, %lu steps; first %lu, last %lu, adopted %lu, taken %lu, "
-		      "full refused %lu, died %lu\n",
-		      schedules, steps, saw_first, saw_last, saw_adopt, saw_take, saw_refused,
-		      saw_dead);
+	/* A slab that is FULL until one, two or all of them are free. */
+	for (unsigned capacity = BLOCKS; capacity <= 8 * (BLOCKS + 1); capacity += 8)
+		for (unsigned plan = 0; plan < 4; plan++) {
+			world_init(capacity);
+			explore(0, plan);
+		}
+	print_message(
+	    "# %lu schedules, %lu steps; enough %lu, waited %lu, last %lu, adopted %lu, taken %lu, "
+	    "full refused %lu, died %lu\n",
+	    schedules, steps, saw_enough, saw_wait, saw_last, saw_adopt, saw_take, saw_refused,
+	    saw_dead);
 	/* It went where it should have gone. */
-	assert_true(saw_first && saw_last && saw_adopt && saw_take && saw_refused && saw_dead);
+	assert_true(saw_enough && saw_wait && saw_last && saw_adopt && saw_take && saw_refused &&
+		    saw_dead);
 	assert_true(schedules > 1000);
 }
 
