@@ -120,10 +120,13 @@ void heap_settle_class(struct heap *h, unsigned cls)
 {
 	struct class_heap *c = &h->cls[cls];
 
-	if (c->own | c->looked)
-		tally_row(h->index, cls, {COUNT_own, (int64_t)c->own},
+	if (c->own | c->took | c->looked)
+		tally_row(h->index, cls, {COUNT_own, c->own}, {COUNT_node_partial, c->took},
 			  {COUNT_asked, (int64_t)c->asked}, {COUNT_looked, (int64_t)c->looked});
-	c->own = c->asked = c->looked = 0;
+	if (c->remote_in)
+		tally(h->index, cls, COUNT_remote_in, c->remote_in);
+	c->own = c->took = c->remote_in = 0;
+	c->asked = c->looked = 0;
 	if (h->remote_out)
 		tally(h->index, cls, COUNT_remote_out, (int64_t)h->remote_out);
 	h->remote_out = 0;

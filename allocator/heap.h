@@ -35,8 +35,10 @@ struct class_heap {
 	bool away;	 /* may have slabs of another node (steps 4, 5) */
 	uint8_t strange; /* how often it frees into slabs that others filled (release.c) */
 	uint8_t churn;	 /* slabs that came and went without filling: look ever more rarely */
-	/* Not yet in the node's counters: refills of step 1; slow mallocs, what they asked for. */
-	uint64_t own, looked, asked;
+	/* Not yet in the node's counters: refills of steps 1 and 2; blocks freed by others that
+	 * they found; slow mallocs, what they asked for. */
+	uint32_t own, took, remote_in, refills;
+	uint64_t looked, asked;
 };
 
 struct heap {

@@ -21,8 +21,8 @@
 #define TAKE_TRIES   8	 /* partial slabs looked at that turn out to have nothing */
 #define SPARE	     2	 /* partial slabs that a node keeps in the first round of step 4 */
 #define CACHED_SLACK 32	 /* blocks that a bin may be counted to have and has not */
-#define OWN_SETTLE   64	 /* refills of step 1 between two looks at the clock */
-#define OWN_TOLD     256 /* and until the node's counters learn of them */
+#define OFTEN_CLOCK  64	 /* refills of steps 1 and 2 between two looks at the clock */
+#define OFTEN_TOLD   256 /* and until the node's counters learn of them */
 #define TOP_UP_MIN   8	 /* blocks for which a bin is filled again while other slabs have some */
 #define BOLD_FILLED  4	 /* slabs of a class used up, after which memory comes in larger steps */
 #define SHY_BLOCKS   4	 /* of a fresh slab that are threaded first, doubling from there */
@@ -171,10 +171,12 @@ static void *take_freed(struct heap *h, struct slab *s)
 
 	if (first)
 		used += n;
-	else if ((first = slab_take_remote(s, &n)) != 0)
-		tally(s->node, s->cls, COUNT_remote_in, n);
-	else
+	else if ((first = slab_take_remote(s, &n)) == 0)
 		return NULL;
+	else if (likely(s->node == h->index))
+		h->cls[s->cls].remote_in += n;
+	else
+		tally(s->node, s->cls, COUNT_remote_in, n);
 	bin_account(h, s, used, n - 1);
 	h->bin[s->cls] = bin_after(s, first);
 	return (void *)first;
@@ -360,32 +362,40 @@ static void upkeep(const struct heap *h)
 	pools_settle(h->index);
 }
 
+/* Steps 1 and 2, which are taken again and again: what is due after them is not each time. */
+static void *refill_often(struct heap *h, unsigned cls)
+{
+	struct class_heap *c = &h->cls[cls];
+	void *block = refill_own(h, c);
+
+	if (likely(block != NULL))
+		c->own++;
+	else if ((block = refill_partial(h, cls, &pools[h->index])) != NULL)
+		c->took++;
+	else
+		return NULL;
+	if (unlikely(++c->refills % OFTEN_CLOCK == 0)) {
+		if (c->refills % OFTEN_TOLD == 0)
+			heap_settle_class(h, cls);
+		upkeep(h);
+	}
+	return block;
+}
+
 noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 {
 	struct pool *p = &pools[h->index];
 	if (unlikely(h->cls[cls].away) && !pool_is_full(p))
 		heap_come_home(h, cls);
-	void *block = refill_own(h, &h->cls[cls]);
+	void *block = refill_often(h, cls);
 
-	if (likely(block != NULL)) {
-		if (++h->cls[cls].own % OWN_SETTLE == 0) {
-			if (h->cls[cls].own >= OWN_TOLD)
-				heap_settle_class(h, cls);
-			upkeep(h);
-		}
+	if (likely(block != NULL))
 		return block;
-	}
 	heap_settle_class(h, cls);
 	upkeep(h);
-	if ((block = refill_partial(h, cls, p)) != NULL) {
-		tally(h->index, cls, COUNT_node_partial, 1);
-		return block;
-	}
 	while (unlikely(alloc_forked) && heaps_salvage())
-		if ((block = refill_partial(h, cls, p)) != NULL) {
-			tally(h->index, cls, COUNT_node_partial, 1);
+		if ((block = refill_often(h, cls)) != NULL)
 			return block;
-		}
 	bool alone = topology.count == 1;
 	if ((block = refill_new(h, cls, p, !alone || strict)) != NULL) {
 		tally(h->index, cls, COUNT_node_new, 1);

@@ -147,7 +147,11 @@ static void salvage_class(struct heap *h, unsigned cls)
 	if (was.cached)
 		tally(was.cached_node, cls, COUNT_cached, -(int64_t)was.cached);
 	h->bin[cls] = bin_empty();
-	*c = (struct class_heap){.own = was.own, .asked = was.asked, .looked = was.looked};
+	*c = (struct class_heap){.own = was.own,
+				 .took = was.took,
+				 .remote_in = was.remote_in,
+				 .asked = was.asked,
+				 .looked = was.looked};
 	/* The list first: one of it that was becoming the current one may still lead to the rest.
 	 */
 	salvage_queue(h, was.partial.first, cls);

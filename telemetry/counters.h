@@ -9,7 +9,8 @@
  * blocks that others freed into an owned slab until the owner takes them, or into one nobody owns
  * (partial: less than an eighth of its capacity; full: less than that, and than 16).
  *
- * `own`, `asked` and `looked` may lag by 256 refills of step 1, until another step is taken.
+ * `own`, `node_partial`, `remote_in`, `asked` and `looked` may lag by 256 refills of steps 1 and 2,
+ * until another step is taken.
  * `cached` follows a bin that gets shorter from refill to refill only by 32 blocks and more.
  *
  *	slabs = active + partial + full + empty

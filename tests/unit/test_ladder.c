@@ -41,6 +41,7 @@ static void step_node_partial(const void *arg)
 	long slots = count_of(0, COUNT_slots);
 	for (unsigned i = 0; i < SLAB * 8; i += 2)
 		take_many(block + i, 1, SIZE);
+	heap_settle_class(thread_state.heap, class_of(SIZE));
 	struct taken t = steps_taken();
 	CHECK(t.step[1] >= 7, "node_partial: %ld", t.step[1]);
 	CHECK(t.step[2] + t.step[3] + t.step[4] == 0, "nothing new, nothing abroad");
