@@ -206,6 +206,19 @@ static bool lag_is_allowed(const struct slab *s, int64_t behind, bool current,
 	}
 }
 
+/*
+ * What the slab has populated, and no more: where the kernel has no page of zeros to share, a look
+ * at a page that is not there brings one.
+ */
+static bool read_resident(struct outside *o, uintptr_t at, char *memory, const struct slab *s)
+{
+	for (size_t i = 0; i < s->units * (UNIT_SIZE / GRANULE); i++)
+		if (s[i / 16].resident >> i % 16 & 1 &&
+		    !read_mem(o, at + i * GRANULE, memory + i * GRANULE, GRANULE))
+			return false;
+	return true;
+}
+
 static void walk_lists(struct outside *o, unsigned pool, size_t unit, int64_t used)
 {
 	static char memory[WIDE_SLAB_UNITS * UNIT_SIZE];
@@ -214,7 +227,7 @@ static void walk_lists(struct outside *o, unsigned pool, size_t unit, int64_t us
 	uintptr_t end = LINK_END + at;
 	uint64_t w = s->remote;
 
-	if (!read_mem(o, at, memory, (size_t)s->units << UNIT_SHIFT)) {
+	if (!read_resident(o, at, memory, s)) {
 		o->torn++;
 		return;
 	}
