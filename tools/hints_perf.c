@@ -26,15 +26,18 @@
 #define EVENTS_MAX   4096u
 #define SLICE_MS     50
 #define CPUS_MAX     4096
+#define FORMAT_LOST  (1u << 4) /* PERF_FORMAT_LOST, which older headers have not */
 
 struct perf_ring {
 	int fd, tid; /* tid -1: of a CPU */
 	struct perf_event_mmap_page *page;
-	size_t size; /* of the data */
+	size_t size;   /* of the data */
+	uint64_t lost; /* as it said last */
 };
 
 struct perf {
 	bool by_thread;
+	bool keeps_losses; /* an event can be asked what it lost: the kernel is not before 6.0 */
 	struct perf_ring *ring;
 	struct pollfd *poll;
 	size_t count, room, poll_room;
@@ -47,7 +50,7 @@ struct perf {
 
 /* --- Events. --- */
 
-static int perf_open(const struct perf *p, int tid, int cpu)
+static int perf_open(struct perf *p, int tid, int cpu)
 {
 	struct perf_event_attr attr = {
 	    .type = PERF_TYPE_SOFTWARE,
@@ -63,10 +66,31 @@ static int perf_open(const struct perf *p, int tid, int cpu)
 	    .watermark = 1,
 	    .use_clockid = 1,
 	    .clockid = CLOCK_MONOTONIC,
+	    .read_format = p->keeps_losses ? FORMAT_LOST : 0,
 	};
 
 	attr.wakeup_watermark = 4096;
+	int fd = (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0 || errno != EINVAL || !p->keeps_losses || p->count)
+		return fd;
+	p->keeps_losses = false;
+	attr.read_format = 0;
 	return (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/*
+ * The record of a loss comes with the next one that finds room: what was lost last has none, and is
+ * asked for.
+ */
+static void count_lost(struct perf *p, struct perf_ring *r)
+{
+	uint64_t value_and_lost[2];
+
+	if (!p->keeps_losses ||
+	    read(r->fd, value_and_lost, sizeof value_and_lost) != (ssize_t)sizeof value_and_lost)
+		return;
+	p->lost += value_and_lost[1] - r->lost;
+	r->lost = value_and_lost[1];
 }
 
 /* The largest ring that may be locked, from so many pages down. */
@@ -97,6 +121,7 @@ static int ring_add(struct perf *p, int tid, int cpu)
 	if (r->fd < 0)
 		return errno;
 	r->tid = tid;
+	r->lost = 0;
 	r->page = ring_map(r->fd, p->by_thread ? THREAD_PAGES : CPU_PAGES, &r->size);
 	if (r->page == MAP_FAILED) {
 		int error = errno;
@@ -110,6 +135,7 @@ static int ring_add(struct perf *p, int tid, int cpu)
 
 static void ring_drop(struct perf *p, size_t i)
 {
+	count_lost(p, &p->ring[i]);
 	munmap(p->ring[i].page, (size_t)sysconf(_SC_PAGESIZE) + p->ring[i].size);
 	close(p->ring[i].fd);
 	p->ring[i] = p->ring[--p->count];
@@ -230,7 +256,7 @@ static void see_record(struct hints_session *s, const struct perf_event_header *
 
 	if (h->type == PERF_RECORD_SAMPLE && h->size >= sizeof(struct sample_record))
 		see_fault(s, (const struct sample_record *)h);
-	else if (h->type == PERF_RECORD_LOST && h->size >= sizeof *h + 16)
+	else if (h->type == PERF_RECORD_LOST && h->size >= sizeof *h + 16 && !p->keeps_losses)
 		p->lost += word[1];
 	else if (h->type == PERF_RECORD_COMM && h->misc & PERF_RECORD_MISC_COMM_EXEC)
 		see_exec(s, (int)(uint32_t)word[0]);
@@ -339,6 +365,7 @@ static int perf_start(struct hints_session *s, enum hints_tier tier, char *why, 
 	(void)tier;
 	s->state = p;
 	if (p) {
+		p->keeps_losses = true;
 		p->cells.keys.key_size = sizeof(struct hints_cell_key);
 		p->slabs.keys.key_size = sizeof(struct hints_slab_key);
 		p->threads.keys.key_size = sizeof(struct hints_thread_key);
@@ -402,6 +429,8 @@ static bool perf_read(struct hints_session *s)
 		good = rows_slab(s, table_key(&p->slabs.keys, i), &p->slabs.row[i], true);
 	for (size_t i = 0; good && i < p->threads.keys.count; i++)
 		good = rows_thread(s, table_key(&p->threads.keys, i), &p->threads.row[i], NULL);
+	for (size_t i = 0; i < p->count; i++)
+		count_lost(p, &p->ring[i]);
 	s->model.drops.events = p->lost + p->unwatched;
 	return good;
 }

@@ -231,6 +231,22 @@ def perf():
         see_sweep(doc, pid, "perf", "perf")
 
 
+def lost():
+    """What a ring had no room for at the end, when nothing came after it."""
+    pages = 100000
+    hints = Hints("--tier", "perf")
+    if not ok(hints.counts, "perf counts", hints.said):
+        return
+    hints.process.send_signal(signal.SIGSTOP)
+    touch = "import mmap; m = mmap.mmap(-1, %d << 12); m.madvise(15)\nfor i in range(0, len(m), 4096): m[i] = 1"
+    subprocess.run([sys.executable, "-c", touch % pages], check=True, timeout=LIMIT)
+    hints.process.send_signal(signal.SIGINT)
+    doc = hints.end(signal.SIGCONT)
+    room = (256 << 12) // 48 * os.cpu_count()
+    ok(doc and doc["drops"]["events"] >= pages - room, f"perf: of {pages} faults at least {pages - room} are said lost",
+       doc and doc["drops"])
+
+
 def proc():
     sweeper = Sweeper()
     r = run("--tier", "proc", "-p", str(sweeper.pid), "-d", "0.5", "--json")
@@ -573,7 +589,7 @@ def main():
         skip("faults", "the kernel has no NUMA balancing")
     else:
         with Balancing():
-            for test in (masked, tracepoint, perf, best_tier, executes, forks, among_hundreds, lies, in_namespace,
+            for test in (masked, tracepoint, perf, lost, best_tier, executes, forks, among_hundreds, lies, in_namespace,
                          unprivileged):
                 test()
     return plan()
