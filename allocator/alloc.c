@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define TURNS 16 /* slow calls between two looks at the clock */
+#define TURNS	  16 /* slow calls between two looks at the clock */
+#define GROW_PART 4  /* a block that grows by less than a quarter gets a quarter more */
 
 static void *checked(void *p)
 {
@@ -117,39 +118,41 @@ size_t alloc_usable(void *p)
 	return s->state == SPAN_LARGE ? large_usable(s) : s->size;
 }
 
-static void *resize_by_copy(void *p, size_t have, size_t size)
-{
-	void *to = alloc_slow(size);
-
-	if (!to)
-		return NULL;
-	memcpy(to, p, min_size(have, size));
-	free_slow(p);
-	return to;
-}
-
 /* size > 0 */
-void *alloc_resize(void *p, size_t size)
+size_t alloc_resize(void **block, size_t *size)
 {
-	if (size > PTRDIFF_MAX)
-		return NULL;
-	if (!layout_owns(&layout, (uintptr_t)p))
-		return realloc_foreign(p, size);
-	struct slab *s = slab_of_block(p);
+	void *p = *block;
 
+	*block = NULL;
+	if (*size > PTRDIFF_MAX)
+		return 0;
+	if (!layout_owns(&layout, (uintptr_t)p)) {
+		*block = realloc_foreign(p, *size);
+		return 0;
+	}
+	struct slab *s = slab_of_block(p);
+	size_t have = s->size;
+
+	*block = p;
 	if (s->state == SPAN_SLAB) {
 		/* In place while at least half of the block stays in use. */
-		if (size <= s->size && (size > s->size / 2 || s->size <= 64))
-			return p;
-		return resize_by_copy(p, s->size, size);
+		if (*size <= have && (*size > have / 2 || have <= 64))
+			return 0;
+		/* What grew once grows again: every other time in place, or more rarely. */
+		if (*size > have && *size < have + have / GROW_PART &&
+		    have + have / GROW_PART <= CLASS_SIZE_MAX)
+			*size = have + have / GROW_PART;
+		return have;
 	}
-	if (size > CLASS_SIZE_MAX) {
-		void *to = large_resize(s, size);
+	if (*size > CLASS_SIZE_MAX) {
+		void *to = large_resize(s, *size);
 
-		if (to)
-			return to;
+		if (to) {
+			*block = to;
+			return 0;
+		}
 	}
-	return resize_by_copy(p, large_usable(s), size);
+	return large_usable(s);
 }
 
 void *alloc_on_node(size_t size, int node, bool strict)

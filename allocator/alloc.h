@@ -23,7 +23,13 @@ int heap_set_sim_cpu(int cpu);
 void *alloc_slow(size_t size);
 void *alloc_aligned(size_t align, size_t size);
 void *alloc_zeroed(size_t size);
-void *alloc_resize(void *p, size_t size);
+
+/*
+ * realloc, size > 0.  0: done, *block is the answer (NULL: no memory, or too much asked for).  Else
+ * *block has so many bytes and is still to be copied to a new block, of *size bytes rather than of
+ * those that were asked for.
+ */
+size_t alloc_resize(void **block, size_t *size);
 size_t alloc_usable(void *p);
 void *alloc_on_node(size_t size, int node, bool strict);
 size_t alloc_trim(void);

@@ -127,9 +127,21 @@ exported void *realloc(void *p, size_t size)
 		free(p);
 		return NULL;
 	}
-	void *to = alloc_resize(p, size);
+	size_t want = size, have = alloc_resize(&p, &want);
 
-	return likely(to != NULL) ? to : no_memory();
+	if (!have)
+		return likely(p != NULL) ? p : no_memory();
+	int kept = errno;
+	void *to = malloc(want);
+	if (unlikely(!to) && want > size) {
+		errno = kept;
+		to = malloc(size);
+	}
+	if (likely(to != NULL)) {
+		memcpy(to, p, have < size ? have : size);
+		free(p);
+	}
+	return to;
 }
 
 exported void *reallocarray(void *p, size_t n, size_t size)

@@ -262,6 +262,39 @@ static void moved_thread_gets_nothing_of_the_old_node(const void *arg)
 	}
 }
 
+/* A block that grows gets more than was asked for, but not where only that is to be had. */
+static void growth_is_content_with_what_was_asked(const void *arg)
+{
+	enum { FROM = 2048, TO = 2200, MORE = FROM + FROM / 4 };
+
+	(void)arg;
+	fake_machine(1, 64);
+	machine_boot(NULL);
+	CHECK(class_of(TO) < class_of(MORE));
+	char *p = ns_malloc(FROM);
+	memset(p, 0x5a, FROM);
+	p = ns_realloc(p, TO);
+	CHECK(p && ns_malloc_usable_size(p) >= MORE, "room for more");
+	CHECK(ns_realloc(p, MORE) == p, "and no move");
+	/* One block of the size is there, and nothing of the next. */
+	take_many(block, 2, TO);
+	char *q = ns_malloc(FROM);
+	memset(q, 0x33, FROM);
+	node_fill(0, 0);
+	unsigned n = 2;
+	while (n < 4096 && (block[n] = ns_malloc(MORE)) != NULL)
+		n++;
+	while (n < 4096 && (block[n] = ns_malloc(TO)) != NULL)
+		n++;
+	ns_free(block[0]);
+	errno = 0;
+	q = ns_realloc(q, TO);
+	CHECK(q && ns_malloc_usable_size(q) < MORE && errno == 0, "%p, %zu, errno %d", (void *)q,
+	      q ? ns_malloc_usable_size(q) : 0, errno);
+	for (unsigned i = 0; i < FROM; i++)
+		CHECK(q[i] == 0x33);
+}
+
 static long slabs_of(enum counter c)
 {
 	return count_of(0, c);
@@ -299,20 +332,22 @@ scenario(step_own) scenario(step_node_partial) scenario(step_node_new)
 	scenario(thisnode) scenario(thisnode_reaches_the_tunnel_s_end)
 	    scenario(exhaustion_and_recovery) scenario(a_full_node_is_not_asked_each_time)
 		scenario(moved_thread_gets_nothing_of_the_old_node) scenario(everything_goes_back)
+		    scenario(growth_is_content_with_what_was_asked)
 
-		    static const struct CMUnitTest tests[] = {
-			cmocka_unit_test(test_step_own),
-			cmocka_unit_test(test_step_node_partial),
-			cmocka_unit_test(test_step_node_new),
-			cmocka_unit_test(test_step_node_new_reclaims),
-			cmocka_unit_test(test_step_any_partial),
-			cmocka_unit_test(test_step_any_new),
-			cmocka_unit_test(test_thisnode),
-			cmocka_unit_test(test_thisnode_reaches_the_tunnel_s_end),
-			cmocka_unit_test(test_exhaustion_and_recovery),
-			cmocka_unit_test(test_a_full_node_is_not_asked_each_time),
-			cmocka_unit_test(test_moved_thread_gets_nothing_of_the_old_node),
-			cmocka_unit_test(test_everything_goes_back),
+			static const struct CMUnitTest tests[] = {
+			    cmocka_unit_test(test_step_own),
+			    cmocka_unit_test(test_step_node_partial),
+			    cmocka_unit_test(test_step_node_new),
+			    cmocka_unit_test(test_step_node_new_reclaims),
+			    cmocka_unit_test(test_step_any_partial),
+			    cmocka_unit_test(test_step_any_new),
+			    cmocka_unit_test(test_thisnode),
+			    cmocka_unit_test(test_thisnode_reaches_the_tunnel_s_end),
+			    cmocka_unit_test(test_exhaustion_and_recovery),
+			    cmocka_unit_test(test_a_full_node_is_not_asked_each_time),
+			    cmocka_unit_test(test_moved_thread_gets_nothing_of_the_old_node),
+			    cmocka_unit_test(test_everything_goes_back),
+			    cmocka_unit_test(test_growth_is_content_with_what_was_asked),
 };
 
 TAP_MAIN(tests)
