@@ -119,6 +119,18 @@ exported void *calloc(size_t n, size_t size)
 	return likely(p != NULL) ? p : no_memory();
 }
 
+/* `want` bytes, or at least `size`. */
+inline_ void *malloc_or_less(size_t want, size_t size)
+{
+	int kept = errno;
+	void *p = malloc(want);
+
+	if (p || want == size)
+		return p;
+	errno = kept;
+	return malloc(size);
+}
+
 exported void *realloc(void *p, size_t size)
 {
 	if (!p)
@@ -131,12 +143,7 @@ exported void *realloc(void *p, size_t size)
 
 	if (!have)
 		return likely(p != NULL) ? p : no_memory();
-	int kept = errno;
-	void *to = malloc(want);
-	if (unlikely(!to) && want > size) {
-		errno = kept;
-		to = malloc(size);
-	}
+	void *to = malloc_or_less(want, size);
 	if (likely(to != NULL)) {
 		memcpy(to, p, have < size ? have : size);
 		free(p);

@@ -78,19 +78,15 @@ static int perf_open(struct perf *p, int tid, int cpu)
 	return (int)syscall(SYS_perf_event_open, &attr, tid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/*
- * The record of a loss comes with the next one that finds room: what was lost last has none, and is
- * asked for.
- */
+/* A loss is recorded with what comes next and finds room: what was lost last is asked for. */
 static void count_lost(struct perf *p, struct perf_ring *r)
 {
-	uint64_t value_and_lost[2];
+	uint64_t word[2]; /* how many came, and were lost */
 
-	if (!p->keeps_losses ||
-	    read(r->fd, value_and_lost, sizeof value_and_lost) != (ssize_t)sizeof value_and_lost)
+	if (!p->keeps_losses || read(r->fd, word, sizeof word) != (ssize_t)sizeof word)
 		return;
-	p->lost += value_and_lost[1] - r->lost;
-	r->lost = value_and_lost[1];
+	p->lost += word[1] - r->lost;
+	r->lost = word[1];
 }
 
 /* The largest ring that may be locked, from so many pages down. */
