@@ -217,6 +217,7 @@ static void drain_left(struct heap *h, unsigned effort)
 
 void heap_trim(struct heap *h)
 {
+	heap_cool(h);
 	while (h->left)
 		drain_left(h, UINT_MAX);
 	h->drain_from = 0;
@@ -242,8 +243,10 @@ struct heap *heap_acquire(unsigned index)
 	if (h)
 		p->idle_heaps = h->next;
 	lock_release(&p->lock);
-	if (h)
+	if (h) {
+		heap_cool(h);
 		return h;
+	}
 	if (!atomic_exchange(&heaps.first_taken, true))
 		h = &first_heap;
 	else
@@ -278,7 +281,8 @@ static void thread_gone(void *value)
 	thread_state.heap = &heap_none;
 	if (h == &heap_none)
 		return;
-	heap_trim(h);
+	if (!heap_stay_warm(h))
+		heap_trim(h);
 	heap_rest(h);
 }
 

@@ -53,6 +53,7 @@ struct heap {
 	struct heap *left;   /* the heap this thread gave up last, still to drain */
 	struct heap *every;  /* all heaps (salvage.c) */
 	_Atomic bool orphan; /* fork removed its thread */
+	size_t warm;	     /* bytes of the slabs that it kept as its thread ended */
 };
 
 extern hidden_ const uint64_t heap_empty_word;
@@ -219,6 +220,13 @@ void heap_retire_spent(struct heap *h, struct class_heap *c);
 void heap_register(struct heap *h);
 bool heaps_fork_child(void);
 bool heaps_salvage(void);
+
+/*
+ * The thread has ended: the heap keeps what it owns for the next one; false: that is too much, or
+ * memory is scarce (warm.c).  And it belongs to a thread again, or is about to be emptied.
+ */
+bool heap_stay_warm(struct heap *h);
+void heap_cool(struct heap *h);
 
 /* A heap for node `index` that no thread has: an idle one (it may own slabs), or new. */
 struct heap *heap_acquire(unsigned index);
