@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Looks at slabs of large blocks: what the counters learn of them late, they know at once; and
- * where there is something in slabs that are used up. */
+ * where there is something in slabs that are used up; and what a heap keeps between two threads. */
 #include "tests/unit/machine.h"
 
 #define SIZE  4096u /* 16 to a slab, a look at every second free, a page each */
@@ -137,6 +137,63 @@ static void what_has_some_is_found(const void *arg)
 	audit(&(struct audit_live){block, SLABS * SLAB}, true);
 }
 
+/* The thread ends, as thread_gone() has it, and another one comes. */
+static bool next_thread(void)
+{
+	struct heap *h = thread_state.heap;
+	bool warm = heap_stay_warm(h);
+
+	if (!warm)
+		heap_trim(h);
+	heap_rest(h);
+	thread_state.heap = &heap_none;
+	return warm;
+}
+
+static void warm_is_little_and_of_use(const void *arg)
+{
+	(void)arg;
+	machine_start(2, 64);
+	run_on(0);
+	cls = class_of(SIZE);
+	take_many(block, SLAB * 4, SIZE);
+	struct heap *first = thread_state.heap;
+	CHECK(next_thread());
+	long active = count_of(0, COUNT_active);
+	audit(&(struct audit_live){block, SLAB * 4}, true);
+	/* The next one goes on with the heap: nothing changes hands. */
+	take_many(block + SLAB * 12, 1, SIZE);
+	free_many(block, 0, SLAB * 4, 2);
+	CHECK(thread_state.heap == first && first->warm == 0);
+	CHECK(active > 0 && count_of(0, COUNT_partial) == 0, "%ld active", active);
+	/* Too much for one heap; */
+	take_many(block + SLAB * 4, SLAB * 8, SIZE);
+	free_many(block, SLAB * 4, SLAB * 12, 2);
+	CHECK(!next_thread());
+	CHECK(count_of(0, COUNT_active) == 0, "%ld active", count_of(0, COUNT_active));
+	audit(&(struct audit_live){block, SLAB * 13}, true);
+	/* and for two together, on whatever node; trim takes it back. */
+	free_many(block, 0, SLAB * 13, 1);
+	for (int node = 0; node < 2; node++) {
+		run_on(node);
+		take_many(block + (unsigned)node * SLAB * 5, SLAB * 5, SIZE);
+		free_many(block, (unsigned)node * SLAB * 5, ((unsigned)node + 1) * SLAB * 5, 2);
+		CHECK(next_thread() == (node == 0), "node %d", node);
+	}
+	ns_malloc_trim(0);
+	CHECK(count_of(0, COUNT_active) + count_of(1, COUNT_active) == 0);
+	run_on(1);
+	take_many(block + SLAB * 10, 1, SIZE);
+	CHECK(next_thread(), "there is room again");
+	audit(&(struct audit_live){block, SLAB * 11}, true);
+	/* Where memory is scarce nothing is kept. */
+	run_on(0);
+	take_many(block + SLAB * 11, 1, SIZE);
+	pool_set_full(&pools[1]);
+	CHECK(!next_thread());
+	audit(&(struct audit_live){block, SLAB * 12}, true);
+}
+
 #define scenario(name)                                                                             \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -146,13 +203,15 @@ static void what_has_some_is_found(const void *arg)
 
 scenario(counters_wait) scenario(but_not_long) scenario(give_back_does_not_wait)
     scenario(late_goes_with_its_slab) scenario(what_has_some_is_found)
+	scenario(warm_is_little_and_of_use)
 
-	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_counters_wait),
-	    cmocka_unit_test(test_but_not_long),
-	    cmocka_unit_test(test_give_back_does_not_wait),
-	    cmocka_unit_test(test_late_goes_with_its_slab),
-	    cmocka_unit_test(test_what_has_some_is_found),
+	    static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counters_wait),
+		cmocka_unit_test(test_but_not_long),
+		cmocka_unit_test(test_give_back_does_not_wait),
+		cmocka_unit_test(test_late_goes_with_its_slab),
+		cmocka_unit_test(test_what_has_some_is_found),
+		cmocka_unit_test(test_warm_is_little_and_of_use),
 };
 
 TAP_MAIN(tests)
