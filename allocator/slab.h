@@ -229,10 +229,10 @@ inline_ unsigned slab_few(const struct slab *s)
 	return (unsigned)min_size(max_size(s->capacity / 8u, 1), SLAB_FEW_MAX);
 }
 
-/* Pushes onto a slab of `capacity` blocks that are counted at once: at most a quarter of it. */
+/* Pushes onto a slab of `capacity` blocks that are counted at once: at most an eighth of it. */
 inline_ unsigned slab_step(unsigned capacity)
 {
-	return 1u << log2_floor(capacity / 4u | 1u);
+	return 1u << log2_floor(capacity / 8u | 1u);
 }
 
 /*

@@ -7,8 +7,8 @@
  * transition (allocator/slab.h); between two transitions of a slab its `used` may lag by local
  * frees (a quarter of its capacity, three eighths after it was used up; any of a slab that a heap
  * allocates from, or lately did), by blocks that others freed into an owned slab until the owner
- * takes them, or into one that nobody owns (partial: less than a quarter of its capacity; full:
- * less than an eighth, and than 16).
+ * takes them, or into one that nobody owns (less than an eighth of its capacity; full: and than
+ * 16).
  *
  * `own`, `node_partial`, `remote_in`, `asked` and `looked` may lag by 256 refills of steps 1 and 2,
  * until another step is taken.

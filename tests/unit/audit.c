@@ -136,7 +136,7 @@ static void audit_slab(const struct slab *s, struct sums *sum, bool known)
 	/* Pushes onto a LISTED slab are counted as they happen, in whole steps. */
 	if (remote_state(word) == SLAB_LISTED)
 		count[s->cls][COUNT_used] -= remote_count(word) / s->step * s->step;
-	CHECK(s->step <= max_size(s->capacity / 4u, 1), "a step");
+	CHECK(s->step <= max_size(s->capacity / 8u, 1), "a step");
 	count[s->cls][COUNT_misplaced] += s->misplaced;
 	count[s->cls][COUNT_held] += (int64_t)mem_resident(s);
 	sum->held += (int64_t)mem_resident(s);

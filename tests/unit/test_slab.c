@@ -130,7 +130,7 @@ static void a_few_pushes_are_enough(void **state)
 			if (!first)
 				continue;
 			assert_true(slab_few(s) == 1 || slab_few(s) * 8u <= s->capacity);
-			assert_true(s->step == 1 || s->step * 4u <= s->capacity);
+			assert_true(s->step == 1 || s->step * 8u <= s->capacity);
 			set_used(s, n);
 			assert_true(slab_set_full(s, false));
 			for (unsigned i = 0; i < n; i++) {

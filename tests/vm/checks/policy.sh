@@ -49,7 +49,7 @@ a taskset under $numaslab actor node=0 new=20000,16,1024 want=100,0:"before task
 	want=99.5,2:"moved by taskset, old objects freed: new ones are local" agree=0:"moved by taskset" \
 	do='taskset -p 8 $ACTOR >/dev/null' fresh new=20000,16,1024 \
 	want=99.5,3:"moved again, nothing freed" do='taskset -p 1 $ACTOR >/dev/null' free=50 \
-	fresh new=20000,16,1024 want=99.5,0:"back on the first node" counters="after three moves"
+	fresh new=20000,16,1024 want=99.5,0:"back on the first node" counters=13:"after three moves"
 a migratepages under $numaslab actor node=0 new=20000,16,1024 want=100,0:"before migratepages" \
 	do='migratepages $ACTOR 0 3' want=99,3:"migratepages moves the objects" \
 	free=50 fresh new=20000,16,1024 free=100 fresh new=20000,16,1024 \
