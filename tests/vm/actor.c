@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
+/* clang-format off */
 /*
  * A program that does what its arguments say, one after the other, and tells where its memory lies.
  * Objects allocated since the last "fresh" are the fresh ones, which the questions are about.
  *
  *	cpu=N node=N		pins itself to a CPU, or to a CPU of a node
- *	fresh			what comes from here on is fresh
- *	new=COUNT,MIN,MAX	objects of MIN..MAX bytes, written
- *	big=COUNT,BYTES		blocks, every page written
+ *	new=COUNT,MIN,MAX	objects of MIN..MAX bytes, written; big=COUNT,BYTES: blocks, every page
  *	on=COUNT,BYTES,NODE[,this]	through numaslab_malloc_node
  *	fill=KB,BYTES		objects of BYTES until the pinned CPU's node has KB free (bounded)
- *	until=ROUNDS,COUNT,NODE	frees all and allocates COUNT small objects, until all lie on NODE:
- *what the library learns only now and then (a node that was full has room again) free=PERCENT
- *of all objects, at random; 100: all trim			malloc_trim(0)
+ *	until=ROUNDS,COUNT,NODE	frees all and allocates COUNT small objects, until all lie on NODE (a
+ *				node that was full has room again: that is learnt only now and then)
+ *	free=PERCENT trim	frees of all objects, at random (100: all); malloc_trim(0)
  *	do=COMMAND		a shell command, without LD_PRELOAD; $ACTOR is this process
  *	policy=MODE[,NODE...]	set_mempolicy: default bind preferred interleave
- *	mbind=NODE		binds the fresh blocks' pages, as programs do with memory of malloc
- *	filter=MODE		installs a seccomp filter (filter.h)
- *	want=PERCENT,NODE...:NAME	at least PERCENT of the fresh objects' pages lie on these
- *nodes even=TOLERANCE,NODE...:NAME	evenly on these nodes, and only there agree=PERCENT:NAME
- *numaslab_node_of differs from the kernel for at most PERCENT of the fresh counters=NAME
- *numaslab_stats is consistent, and counts our objects where they lie nodes=NODE,...:NAME
- *numaslab_stats lists just these nodes enomem=NODE:NAME	THISNODE allocations on NODE end
- *with ENOMEM; frees them again einval=NODE:NAME	numaslab_malloc_node refuses the node
+ *	mbind=NODE filter=MODE	binds the fresh blocks' pages; installs a seccomp filter (filter.h)
+ *	want=PERCENT,NODE...:NAME	of the fresh objects' pages lie on these nodes at least
+ *	even=TOLERANCE,NODE...:NAME	evenly on these nodes, and only there
+ *	agree=PERCENT:NAME	numaslab_node_of differs from the kernel for at most so many
+ *	counters=PERCENT:NAME	numaslab_stats is consistent, and counts our objects where they lie
+ *	nodes=NODE,...:NAME	numaslab_stats lists just these nodes
+ *	enomem=NODE:NAME	THISNODE allocations end with ENOMEM; einval=NODE:NAME: NODE is refused
  */
+/* clang-format on */
 #include "tests/vm/filter.h"
 #include "tests/vm/guest.h"
 
@@ -33,13 +32,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-
 #include <linux/mempolicy.h>
 
 #define MAX_OBJECTS (4ul << 20)
 
 extern char **environ;
-
 static void **object; /* not the allocator's memory */
 static uint32_t *object_size;
 static size_t count, first_fresh;
@@ -303,21 +300,17 @@ static int read_stats(struct numaslab_node_stats *stats, const char *name)
 
 /*
  * Conservation; and for each node: out to us, as far as the kernel has it there, lies between what
- * is counted as used and that without what heaps hold ready (which moves between transitions), and
- * without what others freed into slabs that nobody owns (telemetry/counters.h): so many per cent of
- * what is held.
+ * is counted as used and that without what heaps hold ready, and what others freed into slabs that
+ * nobody owns (telemetry/counters.h): so many per cent of what is held.
  */
 static void ask_counters(char *arg)
 {
-	const char *name = arg;
-	long freed = 0;
-
-	if (strchr(arg, ':'))
-		numbers(arg, &freed, 1, &name);
 	struct numaslab_node_stats stats[GUEST_NODES];
 	uint64_t out[GUEST_NODES + 1] = {0};
+	const char *name;
+	long freed = 0;
+	bool where = numbers(arg, &freed, 1, &name) == 1, sums = true;
 	int n = read_stats(stats, name);
-	bool sums = n > 0, where = true;
 
 	for (size_t i = 0; i < count; i++) {
 		int node = object_size[i] <= GUEST_PAGE ? landing_of(object[i]) : -1;
@@ -326,11 +319,10 @@ static void ask_counters(char *arg)
 	}
 	for (int i = 0; i < n; i++) {
 		struct numaslab_node_stats *s = &stats[i];
-		uint64_t ours;
 
 		if (s->node < 0)
 			continue;
-		ours = out[s->node];
+		uint64_t ours = out[s->node];
 		note("%s: node %d: ours %lu bytes; used %lu, of it cached %lu; held %lu", name,
 		     s->node, ours, s->used_bytes, s->cached_bytes, s->held_bytes);
 		sums &= s->slabs == s->active + s->partial + s->full + s->empty &&
@@ -341,7 +333,7 @@ static void ask_counters(char *arg)
 			 s->used_bytes - s->cached_bytes <=
 			     ours + (256 << 10) + s->held_bytes * (uint64_t)freed / 100;
 	}
-	check(sums, "%s: the counters add up", name);
+	check(n > 0 && sums, "%s: the counters add up", name);
 	check(where, "%s: they count our objects on the nodes where the kernel has them", name);
 }
 

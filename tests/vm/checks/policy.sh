@@ -25,7 +25,7 @@ numa() { # numa NUMACTL-OPTION... -- ACTION...
 }
 
 a membind numa --membind=2 -- node=0 new=20000,16,1024 want=100,2:"--membind=2: small objects" \
-	agree=0:"--membind=2" fresh big=4,4000000 want=100,2:"--membind=2: large blocks" counters="--membind=2"
+	agree=0:"--membind=2" fresh big=4,4000000 want=100,2:"--membind=2: large blocks" counters=0:"--membind=2"
 a membind2 numa --membind=1,2 -- node=0 new=20000,16,1024 big=4,4000000 \
 	want=100,1,2:"--membind=1,2" agree=0:"--membind=1,2"
 a membind-own numa --membind=1,2 -- node=2 new=20000,16,1024 \
@@ -54,7 +54,7 @@ a migratepages under $numaslab actor node=0 new=20000,16,1024 want=100,0:"before
 	do='migratepages $ACTOR 0 3' want=99,3:"migratepages moves the objects" \
 	free=50 fresh new=20000,16,1024 free=100 fresh new=20000,16,1024 \
 	want=99,0:"after migratepages new objects are on the thread's node" \
-	agree=1:"after migratepages" counters="after migratepages"
+	agree=1:"after migratepages" counters=0:"after migratepages"
 
 # cpusets that change while the program runs.
 if ! mount -t cgroup2 cgroup /cg || ! echo +cpuset >/cg/cgroup.subtree_control; then
@@ -75,10 +75,10 @@ a cpuset-narrow under $numaslab actor do="$into" node=0 new=20000,16,1024 want=1
 	do='echo 0-3 >/cg/a/cpuset.mems' node=0 until=40,20000,0 \
 	want=99,0:"the node is given back: local again" agree=1:"node given back" \
 	node=3 free=100 fresh new=20000,16,1024 want=99,3:"and so are the other nodes" agree=1:"node 3" \
-	counters="after the cpusets"
+	counters=0:"after the cpusets"
 a cpuset-cpus under $numaslab actor do="$into" do='echo 2-3 >/cg/a/cpuset.cpus; echo 2-3 >/cg/a/cpuset.mems' \
 	new=40000,16,1024 want=100,2,3:"CPUs and nodes both narrowed" agree=0:"both narrowed" \
 	do='echo 0-1 >/cg/a/cpuset.mems; echo 0-1 >/cg/a/cpuset.cpus' free=100 trim fresh new=40000,16,1024 \
 	want=100,0,1:"moved to other CPUs and nodes" agree=1:"moved to other CPUs and nodes" \
-	counters="after the cpusets"
+	counters=0:"after the cpusets"
 exit 0

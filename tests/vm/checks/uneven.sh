@@ -12,13 +12,13 @@ need_numaslab "uneven nodes" || exit 0
 expect_alive "CPU of the memoryless node" under $numaslab actor cpu=0 new=40000,16,1024 \
 	want=100,1:"a thread on the memoryless node gets the nearest memory" agree=0:"small objects" \
 	fresh big=4,4000000 want=100,1:"large blocks too" \
-	nodes=1,2:"only nodes with memory" counters="after that"
+	nodes=1,2:"only nodes with memory" counters=0:"after that"
 expect_alive "ordinary node" under $numaslab actor cpu=1 new=40000,16,1024 \
-	want=100,1:"a thread on the ordinary node" agree=0:"small objects" counters="after that"
+	want=100,1:"a thread on the ordinary node" agree=0:"small objects" counters=0:"after that"
 expect_alive "named" under $numaslab actor cpu=1 on=5000,500,2 \
 	want=100,2:"the node without CPUs, when it is named" fresh on=5000,500,2,this \
 	want=100,2:"and insisted on" agree=0:"named" fresh on=5000,500,-1 want=100,1:"-1 is the caller's" \
-	counters="after that"
+	counters=0:"after that"
 expect_alive "named, no memory" under $numaslab actor cpu=1 einval=0:"a node without memory" \
 	einval=3:"a node that is not there" einval=-2:"no node"
 # Fill node 1: the next memory is the nearest that is left, and only then.
