@@ -3,6 +3,8 @@
  * What publishing costs: instructions of an allocation-bound program with telemetry on and off,
  * counted by the trap flag, its locked instructions, and the time of a tick.
  */
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +22,20 @@
 #define BETWEEN 150
 #define TICKS	500
 
-/* Blocks of random size, replaced at random; locked: instructions, in a hundred operations. */
+/*
+ * Blocks of random size, replaced at random, by one thread or two by turns.  most: more, per cent;
+ * locked: instructions, in a hundred operations.  Two threads that replace each other's blocks pay
+ * for each slab's way from one to the other, which is a change of state each time.
+ */
 static const struct load {
 	const char *name;
-	unsigned blocks, size_min, size_max, bursts, locked;
+	unsigned threads, blocks, size_min, size_max, bursts, most, locked;
 } loads[] = {
-    {"slabs that fill and empty by turns", 2000, 16, 1023, 20, 10},
-    {"slabs that are full, and not by turns", 20000, 16, 1023, 100, 10},
-    {"slabs of large blocks, looked at often", 50000, 1, 4000, 50, 33},
+    {"slabs that fill and empty by turns", 1, 2000, 16, 1023, 20, 1, 10},
+    {"slabs that are full, and not by turns", 1, 20000, 16, 1023, 100, 1, 10},
+    {"slabs of large blocks, looked at often", 1, 50000, 1, 4000, 50, 1, 33},
+    {"slabs of two threads", 2, 20000, 16, 1023, 100, 1, 200},
+    {"slabs of two threads, of large blocks", 2, 20000, 1, 4000, 100, 12, 700},
 };
 
 struct cost {
@@ -62,6 +70,45 @@ static void on_trap(int number, siginfo_t *info, void *context)
 	seen.locked += *at == 0xf0; /* the lock prefix */
 }
 
+/* The other thread does as much as the one that is counted, while that waits. */
+static struct {
+	sem_t go, done;
+	const struct load *load;
+	void **block;
+	unsigned long n;
+} other;
+
+static void *work_by_turns(void *arg)
+{
+	for (;;) {
+		sem_wait(&other.go);
+		work(other.load, other.block, other.n);
+		sem_post(&other.done);
+	}
+	return arg;
+}
+
+static void turn(unsigned long n)
+{
+	if (other.load->threads < 2)
+		return;
+	other.n = n;
+	sem_post(&other.go);
+	sem_wait(&other.done);
+}
+
+static void begin_turns(const struct load *l, void **block)
+{
+	pthread_t thread;
+
+	other.load = l;
+	other.block = block;
+	sem_init(&other.go, 0, 0);
+	sem_init(&other.done, 0, 0);
+	if (l->threads > 1)
+		pthread_create(&thread, NULL, work_by_turns, NULL);
+}
+
 /* With the trap flag set a signal after each instruction counts it. */
 static int be_child(const struct load *l)
 {
@@ -69,12 +116,17 @@ static int be_child(const struct load *l)
 	void **block = calloc(l->blocks, sizeof *block);
 
 	sigaction(SIGTRAP, &action, NULL);
-	work(l, block, (unsigned long)l->blocks * WARM);
+	begin_turns(l, block);
+	for (unsigned i = 0; i < WARM * l->threads; i++) {
+		work(l, block, l->blocks / l->threads);
+		turn(l->blocks / l->threads);
+	}
 	for (unsigned i = 0; i < l->bursts; i++) {
 		__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
 		work(l, block, COUNTED);
 		__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 		work(l, block, BETWEEN);
+		turn(COUNTED + BETWEEN);
 	}
 	free(block);
 	printf("%lu %lu\n", seen.instructions, seen.locked);
@@ -157,10 +209,11 @@ static void compare(const char *self, const char *library, const char *dir, unsi
 		return;
 	double more = 100 * ((double)on.instructions / (double)off.instructions - 1);
 
-	ok(more <= 1, "%.2f %% more instructions (%lu, %lu without)", more, on.instructions,
-	   off.instructions);
-	ok(on.locked <= off.locked + off.locked / 100,
-	   "no more locked instructions (%lu, %lu without)", on.locked, off.locked);
+	ok(more <= loads[load].most, "%.2f %% more instructions (%lu, %lu without)", more,
+	   on.instructions, off.instructions);
+	if (loads[load].threads == 1) /* with more there are barriers, which are locked, too */
+		ok(on.locked <= off.locked + off.locked / 100,
+		   "no more locked instructions (%lu, %lu without)", on.locked, off.locked);
 	ok(off.locked <= loads[load].bursts * COUNTED * loads[load].locked / 100,
 	   "and few (%d operations)", loads[load].bursts * COUNTED);
 }
