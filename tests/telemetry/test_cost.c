@@ -34,8 +34,8 @@ static const struct load {
     {"slabs that fill and empty by turns", 1, 2000, 16, 1023, 20, 1, 10},
     {"slabs that are full, and not by turns", 1, 20000, 16, 1023, 100, 1, 10},
     {"slabs of large blocks, looked at often", 1, 50000, 1, 4000, 50, 1, 33},
-    {"slabs of two threads", 2, 20000, 16, 1023, 100, 1, 200},
-    {"slabs of two threads, of large blocks", 2, 20000, 1, 4000, 100, 12, 700},
+    {"slabs of two threads", 2, 20000, 16, 1023, 40, 1, 200},
+    {"slabs of two threads, of large blocks", 2, 20000, 1, 4000, 40, 12, 700},
 };
 
 struct cost {
