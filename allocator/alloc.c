@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define TURNS	  16 /* slow calls between two looks at the clock */
-#define GROW_PART 4  /* a block that grows by less than a quarter gets a quarter more */
+#define TURNS	   16	/* slow calls between two looks at the clock */
+#define LOOKED_MAX 4096 /* slow calls until the node's counters learn of them */
+#define GROW_PART  4	/* a block that grows by less than a quarter gets a quarter more */
 
 static void *checked(void *p)
 {
@@ -40,8 +41,12 @@ static void *class_alloc(unsigned cls, size_t size)
 	struct heap *h = heap_here();
 	void *p;
 
-	if (unlikely(++thread_state.turns % TURNS == 0))
+	if (unlikely(++thread_state.turns % TURNS == 0)) {
 		turn();
+		/* Blocks that go round are never refilled, and would never be told of. */
+		if (h && h->cls[cls].looked >= LOOKED_MAX)
+			heap_settle_class(h, cls);
+	}
 
 	if (unlikely(!h))
 		return checked(class_alloc_homeless(cls));

@@ -121,10 +121,11 @@ void heap_settle_class(struct heap *h, unsigned cls)
 	struct class_heap *c = &h->cls[cls];
 
 	if (c->own | c->took | c->looked)
-		tally_row(h->index, cls, {COUNT_own, c->own}, {COUNT_node_partial, c->took},
-			  {COUNT_asked, (int64_t)c->asked}, {COUNT_looked, (int64_t)c->looked});
+		tally_row(h->index, cls, {COUNT_own, (int64_t)c->own},
+			  {COUNT_node_partial, (int64_t)c->took}, {COUNT_asked, (int64_t)c->asked},
+			  {COUNT_looked, (int64_t)c->looked});
 	if (c->remote_in)
-		tally(h->index, cls, COUNT_remote_in, c->remote_in);
+		tally(h->index, cls, COUNT_remote_in, (int64_t)c->remote_in);
 	c->own = c->took = c->remote_in = 0;
 	c->asked = c->looked = 0;
 	if (h->remote_out)
@@ -243,10 +244,8 @@ struct heap *heap_acquire(unsigned index)
 	if (h)
 		p->idle_heaps = h->next;
 	lock_release(&p->lock);
-	if (h) {
-		heap_cool(h);
+	if (h)
 		return h;
-	}
 	if (!atomic_exchange(&heaps.first_taken, true))
 		h = &first_heap;
 	else
@@ -310,6 +309,7 @@ cold static struct heap *heap_born(void)
 
 	if (!h)
 		return NULL;
+	heap_cool(h);
 	if (!alloc_checked)
 		h->where = where;
 	thread_state.heap = h;
@@ -331,6 +331,7 @@ cold static struct heap *heap_moved(struct heap *h)
 	struct heap *to = heap_acquire(index);
 	if (!to)
 		return h;
+	heap_cool(to);
 	to->where = where;
 	to->left = h;
 	h->drain_from = 0;

@@ -37,8 +37,8 @@ struct class_heap {
 	uint8_t churn;	 /* slabs that came and went without filling: look ever more rarely */
 	/* Not yet in the node's counters: refills of steps 1 and 2; blocks freed by others that
 	 * they found; slow mallocs, what they asked for. */
-	uint32_t own, took, remote_in, refills;
-	uint64_t looked, asked;
+	uint64_t own, took, remote_in, looked, asked;
+	uint32_t refills;
 };
 
 struct heap {

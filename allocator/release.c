@@ -9,9 +9,10 @@
  */
 
 #define PATIENCE_MAX 10
-#define IDLE_CHURN   2 /* slabs of a class that came and went, before an empty one is kept */
-#define ADOPT_MAX    4 /* slabs of a class that a heap adopts without allocating from it */
-#define STRANGE_STEP 4 /* a free into another heap's slab outweighs so many into own ones */
+#define IDLE_CHURN   2	  /* slabs of a class that came and went, before an empty one is kept */
+#define ADOPT_MAX    4	  /* slabs of a class that a heap adopts without allocating from it */
+#define OUT_TOLD     1024 /* frees into slabs of others, until the node's counters learn of them */
+#define STRANGE_STEP 4	  /* a free into another heap's slab outweighs so many into own ones */
 #define STRANGE_MAX  32
 
 bool slab_set_idle(struct slab *s)
@@ -186,10 +187,10 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		adopt(h, s, p);
 		return;
 	}
-	if (h != &heap_none)
-		h->remote_out++;
-	else
+	if (h == &heap_none)
 		thread_count();
+	else if (unlikely(++h->remote_out % OUT_TOLD == 0)) /* who only frees refills nothing */
+		heap_settle_class(h, s->cls);
 	unsigned node = slab_node(s), cls = s->cls, step = s->step;
 	unsigned what = slab_push_remote(s, p, pools_are_scarce());
 

@@ -143,10 +143,14 @@ exported void *realloc(void *p, size_t size)
 
 	if (!have)
 		return likely(p != NULL) ? p : no_memory();
+	int kept = errno;
 	void *to = malloc_or_less(want, size);
 	if (likely(to != NULL)) {
 		memcpy(to, p, have < size ? have : size);
 		free(p);
+	} else if (size <= have) { /* smaller: as it is */
+		errno = kept;
+		return p;
 	}
 	return to;
 }

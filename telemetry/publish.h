@@ -98,7 +98,7 @@ inline_ struct map_writer *telemetry_mapped(void)
 
 /*
  * After a field of the unit's descriptor changed that its word of the map is made of (cls, node,
- * misplaced, tallied, listed, remote, births, part, units of a large block), and after a locked
+ * misplaced, tallied, step, remote, births, part, units of a large block), and after a locked
  * instruction that followed the change: a tally (not locked where one is alone, and need not be).
  * No lock is needed, and whatever the unit is by then may be another thread's: who stores looks
  * again, so that the last word is the last truth.
