@@ -202,6 +202,7 @@ size_t alloc_trim(void)
 		heap_trim(h);
 	while (heaps_salvage())
 		;
+	pools_gather();
 	for (unsigned i = 0; i < topology.count; i++) {
 		struct heap *kept = NULL;
 

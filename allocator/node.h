@@ -165,6 +165,13 @@ inline_ bool pools_are_scarce(void)
 	return unlikely(atomic_load_explicit(&pools_scarce, memory_order_relaxed));
 }
 
+/*
+ * FULL slabs with a few freed blocks go to their nodes' lists; true: there were any.  And the same
+ * where it is worth it: a node ran out, and it was not done just now (gather.c).
+ */
+bool pools_gather(void);
+bool pools_gather_due(void);
+
 /* Whether the node ran out of memory a moment ago, so that asking again is idle. */
 bool pool_is_full(struct pool *p);
 void pool_set_full(struct pool *p);

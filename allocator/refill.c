@@ -401,5 +401,7 @@ noinline_ void *heap_refill(struct heap *h, unsigned cls, bool strict)
 		tally(h->index, cls, COUNT_node_new, 1);
 		return block;
 	}
+	if (pools_gather_due() && (block = refill_often(h, cls)) != NULL)
+		return block;
 	return alone || strict ? NULL : refill_away(h, cls);
 }

@@ -295,6 +295,58 @@ static void growth_is_content_with_what_was_asked(const void *arg)
 		CHECK(q[i] == 0x33);
 }
 
+/*
+ * Another thread frees one block of each of `slabs` FULL slabs of node 0: too few to be listed, as
+ * long as there is memory.
+ */
+static void leave_waiting(unsigned slabs)
+{
+	run_on(0);
+	take_many(block, SLAB * (slabs + 1), SIZE);
+	heap_trim(thread_state.heap);
+	run_on(1);
+	take_many(block + 8000, 1, SIZE); /* a heap that is not the owner */
+	long listed = count_of(0, COUNT_partial);
+	for (unsigned i = 0; i < slabs; i++)
+		ns_free(block[i * SLAB]), block[i * SLAB] = NULL;
+	CHECK(count_of(0, COUNT_partial) == listed, "they wait");
+	run_on(0);
+}
+
+static void what_waits_is_had_where_memory_is_out(const void *arg)
+{
+	enum { WAITING = 40 };
+	unsigned n = 0;
+
+	(void)arg;
+	machine_start(2, 64);
+	leave_waiting(WAITING);
+	node_fill(0, 0);
+	while (n < 4096 && (block[1000 + n] = alloc_on_node(SIZE, 0, true)) != NULL)
+		n++;
+	CHECK(n >= WAITING, "%u of %u", n, WAITING);
+	audit(&(struct audit_live){block, 8192}, true);
+	/* Nor are the other node's left to a slab there. */
+	long slots = count_of(1, COUNT_slots);
+	free_many(block, 1000, 1000 + n, 1);
+	take_many(block + 1000, n, SIZE);
+	CHECK(count_of(1, COUNT_slots) == slots, "what is free here comes before a slab there");
+	audit(&(struct audit_live){block, 8192}, true);
+}
+
+/* malloc_trim lists them too, and so gives their pages back. */
+static void trim_finds_what_waits(const void *arg)
+{
+	(void)arg;
+	machine_start(2, 64);
+	leave_waiting(40);
+	long used = fake_used(0);
+	ns_malloc_trim(0);
+	CHECK(count_of(0, COUNT_partial) >= 40, "%ld listed", count_of(0, COUNT_partial));
+	CHECK(used - fake_used(0) >= 40, "%ld pages went", used - fake_used(0));
+	audit(&(struct audit_live){block, 8192}, true);
+}
+
 static long slabs_of(enum counter c)
 {
 	return count_of(0, c);
@@ -333,21 +385,26 @@ scenario(step_own) scenario(step_node_partial) scenario(step_node_new)
 	    scenario(exhaustion_and_recovery) scenario(a_full_node_is_not_asked_each_time)
 		scenario(moved_thread_gets_nothing_of_the_old_node) scenario(everything_goes_back)
 		    scenario(growth_is_content_with_what_was_asked)
+			scenario(what_waits_is_had_where_memory_is_out)
+			    scenario(trim_finds_what_waits)
 
-			static const struct CMUnitTest tests[] = {
-			    cmocka_unit_test(test_step_own),
-			    cmocka_unit_test(test_step_node_partial),
-			    cmocka_unit_test(test_step_node_new),
-			    cmocka_unit_test(test_step_node_new_reclaims),
-			    cmocka_unit_test(test_step_any_partial),
-			    cmocka_unit_test(test_step_any_new),
-			    cmocka_unit_test(test_thisnode),
-			    cmocka_unit_test(test_thisnode_reaches_the_tunnel_s_end),
-			    cmocka_unit_test(test_exhaustion_and_recovery),
-			    cmocka_unit_test(test_a_full_node_is_not_asked_each_time),
-			    cmocka_unit_test(test_moved_thread_gets_nothing_of_the_old_node),
-			    cmocka_unit_test(test_everything_goes_back),
-			    cmocka_unit_test(test_growth_is_content_with_what_was_asked),
+				static const
+    struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_step_own),
+	cmocka_unit_test(test_step_node_partial),
+	cmocka_unit_test(test_step_node_new),
+	cmocka_unit_test(test_step_node_new_reclaims),
+	cmocka_unit_test(test_step_any_partial),
+	cmocka_unit_test(test_step_any_new),
+	cmocka_unit_test(test_thisnode),
+	cmocka_unit_test(test_thisnode_reaches_the_tunnel_s_end),
+	cmocka_unit_test(test_exhaustion_and_recovery),
+	cmocka_unit_test(test_a_full_node_is_not_asked_each_time),
+	cmocka_unit_test(test_moved_thread_gets_nothing_of_the_old_node),
+	cmocka_unit_test(test_everything_goes_back),
+	cmocka_unit_test(test_growth_is_content_with_what_was_asked),
+	cmocka_unit_test(test_what_waits_is_had_where_memory_is_out),
+	cmocka_unit_test(test_trim_finds_what_waits),
 };
 
 TAP_MAIN(tests)
