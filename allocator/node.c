@@ -26,14 +26,19 @@ void pool_set_full(struct pool *p)
 	atomic_fetch_or_explicit(&pools_scarce, (uint64_t)1 << p->index % 64, memory_order_relaxed);
 }
 
-/* Memory of the node came free: asking is worth it again. */
+/*
+ * Memory of the node came free, or was to be had: asking is worth it again.  The bit is looked at
+ * too: one that was set while this cleared is cleared by the next.
+ */
 static void pool_clear_full(struct pool *p)
 {
-	if (atomic_load_explicit(&p->full_until_ms, memory_order_relaxed)) {
+	uint64_t bit = (uint64_t)1 << p->index % 64;
+
+	if (atomic_load_explicit(&p->full_until_ms, memory_order_relaxed) ||
+	    atomic_load_explicit(&pools_scarce, memory_order_relaxed) & bit) {
 		p->backoff_ms = 0;
 		atomic_store_explicit(&p->full_until_ms, 0, memory_order_relaxed);
-		atomic_fetch_and_explicit(&pools_scarce, ~((uint64_t)1 << p->index % 64),
-					  memory_order_relaxed);
+		atomic_fetch_and_explicit(&pools_scarce, ~bit, memory_order_relaxed);
 	}
 }
 
@@ -139,6 +144,7 @@ struct slab *pool_new_slab(unsigned index, unsigned cls, size_t bytes, bool stri
 		put_span(p, s);
 		return NULL;
 	}
+	pool_clear_full(&pools[landed]);
 	size_t after = mem_resident(s);
 	if (was_clean) /* the rest of it will be wanted next */
 		mem_regret(slab_bytes(s) - before);
@@ -181,7 +187,11 @@ void pool_free_slab(struct slab *s, enum counter was)
 {
 	struct pool *p = pool_of_window(s);
 	size_t resident = mem_resident(s);
+	unsigned pushed = remote_count(atomic_load_explicit(&s->remote, memory_order_relaxed));
+	bool frees_memory = resident != 0;
 
+	if (pushed) /* and never taken */
+		tally(s->node, s->cls, COUNT_remote_in, pushed);
 	tally_row(s->node, s->cls, {was, -1}, {COUNT_slots, -(int64_t)s->capacity},
 		  {COUNT_held, -(int64_t)resident}, {COUNT_used, -(int64_t)s->tallied});
 	if (s->misplaced) {
@@ -195,7 +205,8 @@ void pool_free_slab(struct slab *s, enum counter was)
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	s->dirty = resident != 0;
 	account_free(p, s, resident);
-	pool_clear_full(&pools[s->node]);
+	if (frees_memory)
+		pool_clear_full(&pools[s->node]);
 	put_span(p, s);
 	pools_settle(p->index);
 }

@@ -194,6 +194,78 @@ static void warm_is_little_and_of_use(const void *arg)
 	audit(&(struct audit_live){block, SLAB * 12}, true);
 }
 
+/* A thread without a heap may take a heap that is warm for a block: it counts as before. */
+static void warm_stays_bounded(const void *arg)
+{
+	(void)arg;
+	machine_start(1, 64);
+	for (unsigned round = 0; round < 20; round++) {
+		void **at = block + (size_t)round * SLAB;
+
+		take_many(at, SLAB, SIZE);
+		CHECK(next_thread() == (round < 8), "round %u", round);
+		thread_state.exits = 255; /* its last destructor has run: a block without a heap */
+		void *p = ns_malloc(16);
+		CHECK(p && thread_state.heap == &heap_none);
+		ns_free(p);
+		thread_state.exits = 0;
+		/* The heap that is warm is another thread's now: the next one has its own. */
+		pools[0].idle_heaps = NULL;
+	}
+}
+
+/* Blocks that go round in a bin, and frees alone, refill nothing. */
+static void counters_learn_without_refills(const void *arg)
+{
+	(void)arg;
+	machine_start(2, 64);
+	run_on(0);
+	cls = class_of(2048);
+	take_many(block, 3, 2048);
+	for (unsigned i = 0; i < 40000; i++) {
+		ns_free(block[i % 3]);
+		take_many(block + i % 3, 1, 2048);
+	}
+	CHECK(atomic_load(&pools[0].count[cls][COUNT_looked]) >= 40000 - 2 * 4096, "%lu looked",
+	      (unsigned long)atomic_load(&pools[0].count[cls][COUNT_looked]));
+	free_many(block, 0, 3, 1);
+	for (unsigned round = 0; round < 10; round++) {
+		run_on(0);
+		cls = class_of(SIZE);
+		take_many(block, SLABS * SLAB, SIZE);
+		heap_trim(thread_state.heap);
+		run_on(1);
+		ns_free(ns_malloc(16)); /* a heap there */
+		free_many(block, 0, SLABS * SLAB, 1);
+	}
+	/* The last round's too: a move tells all the same. */
+	CHECK(count_of(1, COUNT_remote_out) > 9 * (long)(SLABS * SLAB), "%ld out",
+	      count_of(1, COUNT_remote_out));
+	CHECK(count_of(0, COUNT_remote_in) == 10 * (long)(SLABS * SLAB), "%ld in",
+	      count_of(0, COUNT_remote_in));
+	audit(NULL, true);
+}
+
+/* What a node that had run out says ends with the first memory that it has again. */
+static void scarcity_ends(const void *arg)
+{
+	(void)arg;
+	machine_start(2, 64);
+	run_on(0);
+	node_fill(0, 0);
+	take_many(block, SLAB, SIZE);
+	CHECK(pools_are_scarce());
+	node_grow(0, 1024);
+	time_passes();
+	take_many(block + SLAB, SLAB * 4, SIZE);
+	CHECK(alloc_node_of(block[SLAB * 5 - 1]) == 0 && !pools_are_scarce());
+	/* A bit without a time, as a race of set and clear leaves it. */
+	atomic_store(&pools_scarce, 1);
+	take_many(block + SLAB * 5, SLAB * 4, SIZE);
+	CHECK(!pools_are_scarce());
+	audit(&(struct audit_live){block, SLAB * 9}, true);
+}
+
 #define scenario(name)                                                                             \
 	static void test_##name(void **state)                                                      \
 	{                                                                                          \
@@ -203,15 +275,19 @@ static void warm_is_little_and_of_use(const void *arg)
 
 scenario(counters_wait) scenario(but_not_long) scenario(give_back_does_not_wait)
     scenario(late_goes_with_its_slab) scenario(what_has_some_is_found)
-	scenario(warm_is_little_and_of_use)
+	scenario(warm_is_little_and_of_use) scenario(warm_stays_bounded)
+	    scenario(counters_learn_without_refills) scenario(scarcity_ends)
 
-	    static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counters_wait),
-		cmocka_unit_test(test_but_not_long),
-		cmocka_unit_test(test_give_back_does_not_wait),
-		cmocka_unit_test(test_late_goes_with_its_slab),
-		cmocka_unit_test(test_what_has_some_is_found),
-		cmocka_unit_test(test_warm_is_little_and_of_use),
+		static const struct CMUnitTest tests[] = {
+		    cmocka_unit_test(test_counters_wait),
+		    cmocka_unit_test(test_but_not_long),
+		    cmocka_unit_test(test_give_back_does_not_wait),
+		    cmocka_unit_test(test_late_goes_with_its_slab),
+		    cmocka_unit_test(test_what_has_some_is_found),
+		    cmocka_unit_test(test_warm_is_little_and_of_use),
+		    cmocka_unit_test(test_warm_stays_bounded),
+		    cmocka_unit_test(test_counters_learn_without_refills),
+		    cmocka_unit_test(test_scarcity_ends),
 };
 
 TAP_MAIN(tests)
