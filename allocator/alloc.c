@@ -104,11 +104,15 @@ void *alloc_zeroed(size_t size)
 /* The block's first unit; dies if p is not a live block of ours. */
 static struct slab *slab_of_block(void *p)
 {
+	if (unlikely(alloc_checked) && !pools_reach((uintptr_t)p))
+		die("realloc or usable size of a pointer that no malloc returned", p);
 	struct slab *s = slab_head((uintptr_t)p);
 
 	if (unlikely(s->state != SPAN_SLAB &&
 		     !(s->state == SPAN_LARGE && slab_addr(s) == (uintptr_t)p)))
 		die("realloc or usable size of a pointer that is no block", p);
+	if (unlikely(alloc_checked))
+		check_out(s, p);
 	return s;
 }
 

@@ -64,6 +64,7 @@ bool foreign_is_libc(const void *p); /* slow: reads the process's mappings */
 
 /* --- check.c: NUMASLAB_CHECK=1. --- */
 void check_alloc(const struct slab *s, const void *p);
+void check_out(const struct slab *s, const void *p);
 void check_free(const struct slab *s, const void *p); /* dies, or the block is out no more */
 
 /* A block of a sound slab, freed by the calling thread. */

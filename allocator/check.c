@@ -59,6 +59,19 @@ void check_alloc(const struct slab *s, const void *p)
 		die("a block that is out is about to be handed out again", p);
 }
 
+/* Of a block that is to stay: realloc in place, malloc_usable_size. */
+void check_out(const struct slab *s, const void *p)
+{
+	uint64_t bit;
+
+	if (s->state != SPAN_SLAB || !s->out)
+		return;
+	if (is_inner(s, p))
+		die("realloc or usable size of a pointer into the middle of a block", p);
+	if (!(atomic_load(word_of(s, p, &bit)) & bit))
+		die("realloc or usable size of a block that was freed", p);
+}
+
 void check_free(const struct slab *s, const void *p)
 {
 	if (!s->out)

@@ -40,6 +40,8 @@ static void expect_caught(const char *what, void (*wrong)(void *), void *p, size
 	munmap(out, sizeof(*out));
 }
 
+static size_t kept_size;
+
 static void twice(void *p)
 {
 	free(opaque(p));
@@ -89,6 +91,24 @@ static void resize_freed(void *p)
 	opaque(realloc(opaque(p), 100000));
 }
 
+/* To what it has already: no block is taken or given. */
+static void keep(void *p)
+{
+	opaque(realloc(opaque(p), 1));
+}
+
+static void keep_freed(void *p)
+{
+	free(opaque(p));
+	opaque(realloc(opaque(p), kept_size));
+}
+
+static void ask_freed(void *p)
+{
+	free(opaque(p));
+	malloc_usable_size(opaque(p));
+}
+
 static const size_t some_sizes[] = {1, 16, 24, 100, 1000, 4000, 8000, 20000, 60000};
 #define SOME (sizeof(some_sizes) / sizeof(some_sizes[0]))
 
@@ -103,6 +123,9 @@ static void check_double_free(void)
 		expect_caught("double free by two threads", twice_elsewhere, p, size,
 			      "double free");
 		expect_caught("realloc of a freed block", resize_freed, p, size, NULL);
+		kept_size = size;
+		expect_caught("the same in place", keep_freed, p, size, "freed");
+		expect_caught("usable size of a freed block", ask_freed, p, size, "freed");
 		free(p);
 		free(beside);
 	}
@@ -117,6 +140,8 @@ static void check_inner(void)
 		for (size_t at = 1; at < size; at = at * 2) {
 			expect_caught("inner pointer", once, p + at, size, NULL);
 			expect_caught("realloc of an inner pointer", resize, p + at, size, NULL);
+			expect_caught("realloc to less of an inner pointer", keep, p + at, size,
+				      NULL);
 		}
 		free(p);
 	}
