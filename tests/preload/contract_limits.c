@@ -193,9 +193,42 @@ static void mlockall_root(void)
 	work();
 }
 
+/* Where there is no memory any more a block can still get smaller: it keeps what it has. */
+static void shrinks_without_memory(void)
+{
+	static const size_t from[] = {1000, 5000, 30000, 100000, 3 * MIB};
+	static char *p[5];
+	void **held = NULL, **at;
+
+	for (int i = 0; i < 5; i++) {
+		p[i] = malloc(from[i]);
+		memset(p[i], 7, from[i]);
+	}
+	for (size_t size = MIB; size >= sizeof(*at); size /= 2)
+		while ((at = malloc(size)) != NULL) {
+			*at = held;
+			held = at;
+		}
+	for (int i = 0; i < 5; i++)
+		for (size_t size = from[i] / 3; size > 0; size /= 7) {
+			errno = 123;
+			p[i] = realloc(p[i], size);
+			if (!p[i] || errno != 123)
+				fail("from %zu to %zu: %p, %s", from[i], size, (void *)p[i],
+				     strerror(errno));
+			for (size_t k = 0; k < size; k++)
+				if (p[i][k] != 7)
+					fail("from %zu to %zu: byte %zu", from[i], size, k);
+		}
+}
+
 const struct test tests[] = {
     {.name = "as_limit", .run = exhaust_128m, .before = as_128m, .timeout = 60},
     {.name = "data_limit", .run = exhaust_128m, .before = data_128m, .timeout = 60},
+    {.name = "shrinks_without_memory",
+     .run = shrinks_without_memory,
+     .before = as_128m,
+     .timeout = 60},
     {.name = "limits_set_later", .run = exhaust_later, .timeout = 60},
     {.name = "as_small", .run = small_process, .before = as_24m},
     {.name = "data_small", .run = small_process, .before = data_4m},
