@@ -47,7 +47,7 @@ inline_ void count_add(_Atomic uint64_t *at, uint64_t by)
 	atomic_fetch_add_explicit(at, by, memory_order_relaxed);
 }
 
-/* A weak compare-and-swap, for a loop: acquires and releases. */
+/* A weak compare-and-swap, for a loop: acquires and releases, and acquires where it fails. */
 inline_ bool word_change(_Atomic uint64_t *at, uint64_t *was, uint64_t to)
 {
 	if (likely(alone())) {
@@ -55,7 +55,7 @@ inline_ bool word_change(_Atomic uint64_t *at, uint64_t *was, uint64_t to)
 		return true;
 	}
 	return atomic_compare_exchange_weak_explicit(at, was, to, memory_order_acq_rel,
-						     memory_order_relaxed);
+						     memory_order_acquire);
 }
 
 #endif

@@ -191,8 +191,8 @@ static void free_remote(struct heap *h, struct slab *s, void *p)
 		thread_count();
 	else if (unlikely(++h->remote_out % OUT_TOLD == 0)) /* who only frees refills nothing */
 		heap_settle_class(h, s->cls);
-	unsigned node = slab_node(s), cls = s->cls, step = s->step;
-	unsigned what = slab_push_remote(s, p, pools_are_scarce());
+	unsigned cls = s->cls, step = s->step, node;
+	unsigned what = slab_push_remote(s, p, pools_are_scarce(), &node);
 
 	if (likely(!what))
 		return;

@@ -6,7 +6,9 @@
  * Barriers: a push releases the block's link and whatever the program wrote; taking the list
  * acquires it.  OWNED -> LISTED releases the owner's plain fields (.free, .left, .extended) to the
  * next owner, who acquires them with LISTED -> OWNED; the node lock would do too, but a FULL slab
- * passes from its last owner to the first freer by this word alone.
+ * passes from its last owner to who frees enough, or adopts it, by this word alone.  A pusher reads
+ * .node after it has acquired a word, and while that is LISTED nobody files the slab elsewhere: if
+ * it is still the word when the push succeeds, that is where its counters are.
  */
 
 static unsigned block_step(const struct slab *s, uintptr_t block)
@@ -114,14 +116,16 @@ bool slab_claim_full(struct slab *s)
 	return false;
 }
 
-unsigned slab_push_remote(struct slab *s, void *block, bool scarce)
+unsigned slab_push_remote(struct slab *s, void *block, bool scarce, unsigned *node)
 {
 	unsigned step = block_step(s, (uintptr_t)block);
 	unsigned mask = s->step - 1u; /* now: after the push it may be another slab */
-	uint64_t w = atomic_load_explicit(&s->remote, memory_order_relaxed), to;
+	uint64_t w = atomic_load_explicit(&s->remote, memory_order_acquire), to;
 
 	do {
 		unsigned first = remote_first(w);
+
+		*node = slab_node(s);
 
 		link_write(block, first == REMOTE_NONE ? slab_end(s) : step_block(s, first));
 		to = remote_push(w, step);
@@ -130,7 +134,7 @@ unsigned slab_push_remote(struct slab *s, void *block, bool scarce)
 	} while (!word_change(&s->remote, &w, to));
 	if (remote_state(w) != SLAB_LISTED)
 		return remote_state(w) != remote_state(to) ? PUSHED_ENOUGH : 0;
-	return (remote_count(to) & (mask) ? 0 : PUSHED_STEP) |
+	return (remote_count(to) & mask ? 0 : PUSHED_STEP) |
 	       (remote_is_empty(to) ? PUSHED_LAST : 0);
 }
 

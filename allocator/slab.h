@@ -306,10 +306,11 @@ bool slab_set_full(struct slab *s, bool scarce);
  * Pushes a block from any thread; returns what there is to be done about it (release.c), any of:
  * PUSHED_ENOUGH: the slab was FULL, is OWNED now and the caller's to place.  PUSHED_STEP: it is
  * LISTED, and its node's counters shall learn of .step blocks more.  PUSHED_LAST: it is LISTED and
- * may be empty: look again under the node lock.  scarce: one block is enough.
+ * may be empty: look again under the node lock.  scarce: one block is enough.  *node: of a LISTED
+ * slab, the node whose counters these are.
  */
 enum slab_push { PUSHED_ENOUGH = 1, PUSHED_STEP = 2, PUSHED_LAST = 4 };
-unsigned slab_push_remote(struct slab *s, void *block, bool scarce);
+unsigned slab_push_remote(struct slab *s, void *block, bool scarce, unsigned *node);
 
 /* FULL -> OWNED without a push, what was pushed before kept; false: somebody was first. */
 bool slab_claim_full(struct slab *s);

@@ -13,7 +13,7 @@ static void slab_retire(struct heap *h, struct slab *s)
 	int64_t used = slab_retally(s);
 
 	slab_write(s->last, h->number);
-	/* Before the state: the first freer may own it the moment it is FULL. */
+	/* Before the state: a freer may own it the moment it is FULL. */
 	atomic_store_explicit(&s->owner, NULL, memory_order_relaxed);
 	if (slab_set_full(s, pools_are_scarce())) {
 		tally_state(node, cls, -1, 0, 1, used);

@@ -12,6 +12,7 @@
  *
  * `own`, `node_partial`, `remote_in`, `asked` and `looked` may lag by 256 refills of steps 1 and 2,
  * until another step is taken, or by 4,096 slow mallocs; `remote_out` by 1,024 frees.
+ * `asked` of a block that grows is what realloc gives it, not what was asked.
  * `cached` follows a bin that gets shorter from refill to refill only by 32 blocks and more.
  *
  *	slabs = active + partial + full + empty
@@ -25,7 +26,7 @@
 #define COUNTERS(X)                                                                             \
 	X(active, "slabs", "owned by a thread's heap")                                          \
 	X(partial, "slabs", "with room, on the node's list for whoever needs one")              \
-	X(full, "slabs", "every block handed out, but for a few freed since")                                              \
+	X(full, "slabs", "every block handed out, but for a few freed since")                   \
 	X(empty, "slabs", "kept ready after their last free")                                   \
 	X(slots, "objects", "that the slabs have room for")                                     \
 	X(used, "objects", "out to the program, or ready in a thread's heap")                   \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The slab's remote word by value, and each transition alone, for every class. */
+#if defined(__x86_64__)
+#include "tests/telemetry/interleave.h"
+#endif
 #include "tests/unit/slab_world.h"
 
 /* --- The word. --- */
@@ -94,7 +97,7 @@ static void init_and_extend_every_class(void **state)
 static void pushes_come_back_once(void **state)
 {
 	struct slab *s = &table[0];
-	unsigned n = 0;
+	unsigned n = 0, node;
 
 	(void)state;
 	slab_init(s, 1, 0);
@@ -104,7 +107,7 @@ static void pushes_come_back_once(void **state)
 	assert_int_equal(n, 4096);
 	set_used(s, n);
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(slab_push_remote(s, (void *)(first + i * 16), false), 0);
+		assert_int_equal(slab_push_remote(s, (void *)(first + i * 16), false, &node), 0);
 	assert_false(slab_set_full(s, false));
 	first = slab_take_remote(s, &n);
 	assert_int_equal(n, 4096);
@@ -121,7 +124,7 @@ static void a_few_pushes_are_enough(void **state)
 	for (unsigned cls = 1; cls < CLASS_COUNT; cls++)
 		for (unsigned part = 1; part <= 4; part++) {
 			struct slab *s = &table[0];
-			unsigned n = 0, told = 0;
+			unsigned n = 0, told = 0, node;
 
 			slab_init(s, cls, 0);
 			uintptr_t first = slab_extend(s, slab_bytes(s) / 4 * part, &n);
@@ -134,8 +137,8 @@ static void a_few_pushes_are_enough(void **state)
 			set_used(s, n);
 			assert_true(slab_set_full(s, false));
 			for (unsigned i = 0; i < n; i++) {
-				unsigned what =
-				    slab_push_remote(s, (void *)(first + i * s->size), false);
+				unsigned what = slab_push_remote(s, (void *)(first + i * s->size),
+								 false, &node);
 
 				if (i + 1 < few)
 					assert_int_equal(what, 0);
@@ -158,18 +161,61 @@ static void a_few_pushes_are_enough(void **state)
 			first = slab_extend(s, slab_bytes(s), &n);
 			set_used(s, n);
 			for (unsigned i = 0; i + 1 < slab_few(s); i++)
-				slab_push_remote(s, (void *)(first + i * s->size), false);
+				slab_push_remote(s, (void *)(first + i * s->size), false, &node);
 			assert_true(slab_set_full(s, false));
 			assert_true(slab_claim_full(s));
-			slab_push_remote(s, (void *)(first + (n - 1) * s->size), false);
+			slab_push_remote(s, (void *)(first + (n - 1) * s->size), false, &node);
 			assert_false(slab_set_full(s, false));
 			/* Where memory is scarce one is enough. */
 			slab_take_remote(s, &n);
 			assert_true(slab_set_full(s, false));
-			assert_int_equal(slab_push_remote(s, (void *)first, true), PUSHED_ENOUGH);
+			assert_int_equal(slab_push_remote(s, (void *)first, true, &node),
+					 PUSHED_ENOUGH);
 			assert_false(slab_set_full(s, true));
 		}
 }
+
+#if defined(__x86_64__)
+/* A slab with few blocks, so that each push is told of, is listed on node 1 instead of 0. */
+static struct {
+	void *block;
+	unsigned what, node;
+} pushed;
+
+static void push_it(void)
+{
+	pushed.what = slab_push_remote(&table[0], pushed.block, false, &pushed.node);
+}
+
+static void move_and_list(void)
+{
+	slab_set_node(&table[0], 1);
+	slab_set_listed(&table[0]);
+}
+
+static void a_push_knows_its_node(void **state)
+{
+	unsigned long k = 0, told = 0;
+	bool more = true;
+
+	(void)state;
+	interleave_start();
+	for (; more; k++) {
+		struct slab *s = &table[0];
+		unsigned n = 0;
+
+		slab_init(s, CLASS_COUNT - 1, 0);
+		pushed.block = (void *)slab_extend(s, slab_bytes(s), &n);
+		set_used(s, n);
+		more = interleave(push_it, move_and_list, k);
+		if (pushed.what & PUSHED_STEP) {
+			told++;
+			assert_int_equal(pushed.node, 1);
+		}
+	}
+	assert_true(told > 10 && told < k);
+}
+#endif
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(remote_word_keeps_its_fields_apart),
@@ -178,6 +224,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(init_and_extend_every_class),
     cmocka_unit_test(pushes_come_back_once),
     cmocka_unit_test(a_few_pushes_are_enough),
+#if defined(__x86_64__)
+    cmocka_unit_test(a_push_knows_its_node),
+#endif
 };
 
 int main(void)

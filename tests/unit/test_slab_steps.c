@@ -116,7 +116,7 @@ static void reap_slab(struct world *w)
 static bool free_step(struct world *w, unsigned me, const uint8_t *mine, unsigned n, bool adopts)
 {
 	struct slab *s = &table[0];
-	unsigned i = w->next_free[me];
+	unsigned i = w->next_free[me], node;
 
 	if (i == n)
 		return false;
@@ -149,7 +149,7 @@ static bool free_step(struct world *w, unsigned me, const uint8_t *mine, unsigne
 		}
 		assert_int_equal(w->place[mine[i]], PROGRAM);
 		w->place[mine[i]] = REMOTE;
-		w->reg[me] = (uint8_t)slab_push_remote(s, block_at(mine[i]), false);
+		w->reg[me] = (uint8_t)slab_push_remote(s, block_at(mine[i]), false, &node);
 		if ((w->reg[me] & (PUSHED_ENOUGH | PUSHED_LAST)) == 0)
 			break;
 		w->pc[me] = 2;
